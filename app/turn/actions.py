@@ -1,0 +1,54 @@
+"""What may be done to a turn now: the list a page draws its buttons from.
+
+It is the same list that a refusal carries as `allowedActions`, so it must agree with `decide`:
+every enabled action is accepted, and a test holds the two together.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, TypeAlias
+
+from app.turn.failures import FailureType
+from app.turn.ids import FailureId
+from app.turn.state import RetryScheduled, Turn, WaitingForModel
+
+Command: TypeAlias = Literal["RETRY_MODEL", "RETRY", "CONTINUE", "MESSAGE", "CANCEL"]
+Reason: TypeAlias = Literal["not_due", "unlikely_to_help"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    command: Command
+    enabled: bool = True
+    failure_id: FailureId | None = None
+    reason: Reason | None = None
+    """Why it is not enabled, or why it is unlikely to help."""
+
+
+def actions(turn: Turn, *, at: datetime) -> tuple[Action, ...]:
+    """What `decide` would accept now, most helpful first."""
+    if turn.is_terminal:
+        return ()
+    match turn.state:
+        case WaitingForModel() as state:
+            return (_retry(state), Action(command="MESSAGE"), Action(command="CANCEL"))
+        case RetryScheduled(due_at=due_at):
+            due = at >= due_at
+            return (
+                Action(command="CONTINUE"),
+                Action(command="RETRY", enabled=due, reason=None if due else "not_due"),
+                Action(command="MESSAGE"),
+                Action(command="CANCEL"),
+            )
+        case _:
+            return (Action(command="CANCEL"),)
+
+
+def _retry(state: WaitingForModel) -> Action:
+    """A retry is always allowed; for a token limit it sends the same text again (case 32)."""
+    same_again = state.record.failure.type is FailureType.TOKEN_LIMIT_EXCEEDED
+    return Action(
+        command="RETRY_MODEL",
+        failure_id=state.record.failure_id,
+        reason="unlikely_to_help" if same_again else None,
+    )

@@ -1,0 +1,75 @@
+"""What the core and the runner must know of an agent: a frozen value, one per version."""
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from typing import Literal
+
+from app.turn.ids import AgentId, AgentVersion
+
+
+class Effect(StrEnum):
+    """What running a tool twice would do; it decides what happens after a crash.
+
+    `READS` may be run again. `IDEMPOTENT` may be run again with the same idempotency key.
+    `WRITES` (the default of a tool that says nothing) is never run again by itself.
+    """
+
+    READS = "reads"
+    IDEMPOTENT = "idempotent"
+    WRITES = "writes"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolSpec:
+    """A tool as the model and the core see it; the function behind it is the toolbox's affair."""
+
+    name: str
+    description: str
+    parameters: str
+    """The JSON Schema of the arguments, as JSON text."""
+    effect: Effect = Effect.WRITES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryPolicy:
+    """When a failed model call is tried again by itself (turn semantics, "Defaults")."""
+
+    max_retries: int = 0
+    """Automatic retries in a row; 0 parks the turn at the first recognised failure."""
+    initial_delay: timedelta = timedelta(seconds=1)
+    multiplier: float = 2.0
+    max_delay: timedelta = timedelta(seconds=60)
+    jitter: Literal["full", "none"] = "full"
+    max_retry_after: timedelta = timedelta(minutes=5)
+    """A longer stated wait parks the turn at once, showing the time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Bounds of one turn."""
+
+    max_iterations: int = 100
+    """Successful model calls per turn; at least 1."""
+    max_steps: int = 1_000
+    """Steps (model calls and rounds of tools) per turn; at least 1."""
+    parallel_tools: int = 8
+    """Tool calls in flight at once within a turn; at least 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agent:
+    """One immutable version of an agent. A turn is bound to it until the turn ends."""
+
+    agent_id: AgentId
+    version: AgentVersion
+    instructions: str
+    model: str | None
+    """`provider/model`, or `None` for whatever the settings name at the time of each call."""
+    tools: tuple[ToolSpec, ...] = ()
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    limits: Limits = field(default_factory=Limits)
+
+    def tool(self, name: str) -> ToolSpec | None:
+        """The tool of that name, or `None` when this version has no such tool."""
+        return next((tool for tool in self.tools if tool.name == name), None)

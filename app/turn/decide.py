@@ -1,0 +1,121 @@
+"""The one place that says what may happen to a turn: `decide(turn, input) -> events`.
+
+Theory of operation. A turn changes by events only, and events come from here only. The function
+is pure: time, ids, chance and the agent's rules are arguments. It raises `Rejected` for a request
+that does not fit; it never raises for a report. No events means "nothing new".
+
+A report names the attempt it speaks of. If that is not the attempt in flight, somebody else has
+taken the turn on in the meantime (a cancellation, another worker after a lost claim), and the
+report is stale: it yields nothing. That single comparison is what makes every race between a
+worker and the rest of the world harmless; the store adds the fence (version and claim epoch).
+
+The case that is easy to miss: `CancellationRequested` does not end the attempt. The flag is seen
+at the next report of the worker, or at the next begin by whoever claims the turn, and wins over
+whatever that report says (T22, T37).
+
+Behind the match one module per kind of input: `decide_requests`, `decide_model`, `decide_tools`,
+`recovery`; each opens with the rules it owns.
+"""
+
+from datetime import datetime
+
+from app.turn import decide_model, decide_requests, decide_tools, recovery
+from app.turn import events as e
+from app.turn import inputs as i
+from app.turn.agent import Agent
+from app.turn.evolve import advance
+from app.turn.next_step import RecoverLostStep, Rest, next_step
+from app.turn.state import CallingModel, RetryScheduled, RunningTools, Turn
+from app.turn.steps import begin_next, cancelled, end_step, failed
+
+
+def decide(turn: Turn, given: i.Input, *, at: datetime, agent: Agent) -> tuple[e.Event, ...]:
+    """What happens to `turn` when it is told `given` at the moment `at`.
+
+    Raises:
+        Rejected: a request does not fit the turn as it is. Reports are never refused.
+    """
+    match given:
+        case (
+            i.PostMessage() | i.RetryModel() | i.Retry() | i.ContinueNow() | i.Cancel()
+        ) as request:
+            return decide_request(turn, request, at=at)
+        case i.BeginStep():
+            return _begun(turn, given, at=at, agent=agent)
+        case _ if given.attempt_id != turn.attempt_in_flight:
+            return ()
+        case i.StepCrashed():
+            return (end_step(turn), *_crashed(turn))
+        case i.StepAbandoned():
+            return (end_step(turn), *cancelled(turn)) if turn.cancel_requested else ()
+        case i.ToolsFinished() | i.StepLost():
+            return _round_reported(turn, given, agent=agent)
+        case _:
+            return _model_reported(turn, given, at=at, agent=agent)
+
+
+def decide_request(turn: Turn, given: i.Request, *, at: datetime) -> tuple[e.Event, ...]:
+    """`decide` for a person's request, which needs no agent: cancelling always works (T97).
+
+    Raises:
+        Rejected: the request does not fit the turn as it is.
+    """
+    match given:
+        case i.PostMessage():
+            return decide_requests.message_posted(turn, given)
+        case i.RetryModel():
+            return decide_requests.model_retried(turn, given)
+        case i.Retry():
+            return decide_requests.scheduled_retry_taken(turn, "RETRY", at=at)
+        case i.ContinueNow():
+            return decide_requests.scheduled_retry_taken(turn, "CONTINUE", at=at)
+        case i.Cancel():
+            return decide_requests.cancel_asked(turn)
+
+
+def _begun(turn: Turn, given: i.BeginStep, *, at: datetime, agent: Agent) -> tuple[e.Event, ...]:
+    if isinstance(next_step(turn, at=at), Rest | RecoverLostStep):
+        return ()
+    if isinstance(turn.state, RetryScheduled):
+        resumed = e.TurnResumed(command_type="RETRY")
+        after = advance(turn, (resumed,))
+        return (resumed, *begin_next(after, agent, given.attempt_id))
+    return begin_next(turn, agent, given.attempt_id)
+
+
+def _crashed(turn: Turn) -> tuple[e.Event, ...]:
+    return cancelled(turn) if turn.cancel_requested else failed(turn, "internal_error")
+
+
+def _model_reported(
+    turn: Turn,
+    given: i.ModelWrote | i.ModelAnswered | i.ModelGaveUp | i.ModelRefused,
+    *,
+    at: datetime,
+    agent: Agent,
+) -> tuple[e.Event, ...]:
+    if not isinstance(turn.state, CallingModel):
+        return ()
+    match given:
+        case i.ModelWrote():
+            return decide_model.text_stored(turn.state, given)
+        case i.ModelAnswered():
+            return decide_model.answered(turn, turn.state, given, at=at, agent=agent)
+        case i.ModelGaveUp():
+            return decide_model.gave_up_on(turn, turn.state, given, at=at, agent=agent)
+        case i.ModelRefused():
+            return decide_model.refused(turn, given)
+
+
+def _round_reported(
+    turn: Turn, given: i.ToolsFinished | i.StepLost, *, agent: Agent
+) -> tuple[e.Event, ...]:
+    match (turn.state, given):
+        case (RunningTools() as state, i.ToolsFinished()):
+            return decide_tools.tools_finished(turn, state, given, agent)
+        case (RunningTools() as state, i.StepLost()):
+            return recovery.tools_lost(turn, state, given, agent)
+        case (CallingModel() as state, i.StepLost()):
+            return recovery.model_call_lost(turn, state, given, agent)
+        case _:
+            return ()

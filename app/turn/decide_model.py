@@ -1,0 +1,242 @@
+"""Rules for the end of a model call.
+
+answer with calls         stored with its calls before any tool runs, then the tools begin (T27)
+final answer              the turn completes (T26); cut with usable text likewise (T30)
+refusal                   the calls that came with it are withheld (T32, C23)
+nothing usable            a failure like any other: the turn waits (T30, T30a)
+recognised failure        tried again by itself (T33) or waits with a fresh failureId (T34)
+the request is refused    the turn fails (T36a); a fault of ours likewise (T36)
+cancellation asked for    beats all of them; the answer is dropped (T37, case 123)
+"""
+
+from datetime import datetime
+from typing import Literal
+
+from app.turn import events as e
+from app.turn import inputs as i
+from app.turn.agent import Agent, Effect, ToolSpec
+from app.turn.call_ids import with_unique_ids
+from app.turn.failures import FailureRecord, FailureType, ModelFailure, TokenLimitPhase
+from app.turn.retry import retry_due_at
+from app.turn.state import CallingModel, Turn
+from app.turn.steps import cancelled, end_step, failed, remaining_iterations, then_begin
+from app.turn.transcript import (
+    AssistantMessage,
+    ModelAnswer,
+    Outcome,
+    StopReason,
+    ToolCall,
+    ToolResult,
+)
+
+_FINISHED = frozenset({StopReason.END_TURN, StopReason.TOOL_USE})
+_CALLS_NOT_TRUSTED = frozenset({StopReason.REFUSAL, StopReason.INTERRUPTED})
+
+
+def text_stored(state: CallingModel, given: i.ModelWrote) -> tuple[e.Event, ...]:
+    """What is new of the open answer."""
+    return _pieces(state, given.text, given.reasoning)
+
+
+def answered(
+    turn: Turn, state: CallingModel, given: i.ModelAnswered, *, at: datetime, agent: Agent
+) -> tuple[e.Event, ...]:
+    if turn.cancel_requested:
+        return (end_step(turn), *cancelled(turn))
+    useless = _useless(given.answer)
+    if useless is not None:
+        gave_up = i.ModelGaveUp(
+            attempt_id=given.attempt_id, failure=useless, failure_id=given.failure_id
+        )
+        return gave_up_on(turn, state, gave_up, at=at, agent=agent)
+    if given.answer.tool_calls and given.answer.stop_reason not in _CALLS_NOT_TRUSTED:
+        return _with_calls(turn, state, given, agent)
+    return _final(turn, state, given, agent)
+
+
+def gave_up_on(
+    turn: Turn, state: CallingModel, given: i.ModelGaveUp, *, at: datetime, agent: Agent
+) -> tuple[e.Event, ...]:
+    if turn.cancel_requested:
+        return (end_step(turn), *cancelled(turn))
+    record = FailureRecord(
+        failure_id=given.failure_id,
+        failure=given.failure,
+        model_attempt=turn.counters.model_attempts,
+        occurred_at=at,
+    )
+    had_output = bool(state.text_stored or given.text)
+    due_at = (
+        None
+        if had_output  # it may have been read already: C12
+        else retry_due_at(
+            agent.retry,
+            given.failure,
+            retries_in_a_row=turn.counters.consecutive_retries,
+            chance=given.chance,
+            at=at,
+        )
+    )
+    return (
+        *_pieces(state, given.text, given.reasoning),
+        e.ModelFailed(attempt_id=given.attempt_id, record=record),
+        end_step(turn),
+        *_suspended(turn, record, due_at, at),
+    )
+
+
+def refused(turn: Turn, given: i.ModelRefused) -> tuple[e.Event, ...]:
+    if turn.cancel_requested:
+        return (end_step(turn), *cancelled(turn))
+    return (end_step(turn), *failed(turn, "request_refused", given.refusal.message))
+
+
+def _suspended(
+    turn: Turn, record: FailureRecord, due_at: datetime | None, at: datetime
+) -> tuple[e.Event, ...]:
+    kind: Literal["MODEL", "RETRY"] = "MODEL" if due_at is None else "RETRY"
+    suspended = e.TurnSuspended(suspension_type=kind, record=record, requested_at=at)
+    if due_at is None:
+        return (suspended,)
+    count = turn.counters.consecutive_retries + 1
+    return (suspended, e.RetryWasScheduled(retry_count=count, due_at=due_at))
+
+
+def _useless(answer: ModelAnswer) -> ModelFailure | None:
+    """The failure that an answer with neither text nor calls amounts to."""
+    if answer.tool_calls or answer.text.strip() or answer.stop_reason is StopReason.REFUSAL:
+        return None
+    if answer.stop_reason is StopReason.MAX_OUTPUT:
+        return _token_limit("the output limit was reached before any text", TokenLimitPhase.OUTPUT)
+    if answer.stop_reason is StopReason.CONTEXT_FULL:
+        return _token_limit("the context window is full", TokenLimitPhase.TOTAL_CONTEXT)
+    return ModelFailure(
+        type=FailureType.UNAVAILABLE,
+        message=f"the model ended with {answer.stop_reason} and neither text nor calls",
+        retryable=True,
+    )
+
+
+def _token_limit(message: str, phase: TokenLimitPhase) -> ModelFailure:
+    return ModelFailure(
+        type=FailureType.TOKEN_LIMIT_EXCEEDED,
+        message=message,
+        retryable=False,
+        token_limit_phase=phase,
+    )
+
+
+def _final(
+    turn: Turn, state: CallingModel, given: i.ModelAnswered, agent: Agent
+) -> tuple[e.Event, ...]:
+    answer = given.answer
+    completed = _completed(turn, given, agent, calls=())
+    return (
+        *_pieces(state, answer.text, answer.reasoning),
+        completed,
+        *_stopped(given),
+        end_step(turn),
+        e.TurnCompleted(stop_reason=answer.stop_reason, position=completed.position),
+    )
+
+
+def _with_calls(
+    turn: Turn, state: CallingModel, given: i.ModelAnswered, agent: Agent
+) -> tuple[e.Event, ...]:
+    calls = with_unique_ids(given.answer.tool_calls, given.taken_call_ids, given.attempt_id)
+    first_result = turn.next_position + 1
+    requested = tuple(
+        _requested(call, agent.tool(call.tool_name), first_result + n)
+        for n, call in enumerate(calls)
+    )
+    events: tuple[e.Event, ...] = (
+        *_pieces(state, given.answer.text, given.answer.reasoning),
+        _completed(turn, given, agent, calls=calls),
+        *_stopped(given),
+        *requested,
+        *_unusable(calls, agent, first_result),
+        end_step(turn),
+    )
+    return then_begin(turn, events, agent, given.next_attempt_id)
+
+
+def _requested(call: ToolCall, spec: ToolSpec | None, position: int) -> e.ToolRequested:
+    return e.ToolRequested(
+        call_id=call.call_id,
+        tool_name=call.tool_name,
+        effect=Effect.WRITES if spec is None else spec.effect,
+        position=position,
+    )
+
+
+def _unusable(
+    calls: tuple[ToolCall, ...], agent: Agent, first_result: int
+) -> tuple[e.ToolFailed, ...]:
+    """Error results for calls whose tool cannot be entered at all (ZA-21)."""
+    return tuple(
+        e.ToolFailed(position=first_result + n, result=_error_result(call, problem))
+        for n, call in enumerate(calls)
+        if (problem := _problem(call, agent)) is not None
+    )
+
+
+def _problem(call: ToolCall, agent: Agent) -> str | None:
+    if agent.tool(call.tool_name) is None:
+        return f"There is no tool named {call.tool_name!r}."
+    return call.problem
+
+
+def _error_result(call: ToolCall, problem: str) -> ToolResult:
+    return ToolResult(
+        call_id=call.call_id, tool_name=call.tool_name, outcome=Outcome.ERROR, content=problem
+    )
+
+
+def _completed(
+    turn: Turn, given: i.ModelAnswered, agent: Agent, *, calls: tuple[ToolCall, ...]
+) -> e.ModelCompleted:
+    answer = given.answer
+    message = AssistantMessage(
+        text=answer.text,
+        tool_calls=calls,
+        stop_reason=answer.stop_reason,
+        reasoning=answer.reasoning,
+        signatures=answer.signatures,
+    )
+    stored = message if answer.text.strip() or calls else None
+    return e.ModelCompleted(
+        attempt_id=given.attempt_id,
+        stop_reason=answer.stop_reason,
+        usage=answer.usage,
+        remaining_iterations=remaining_iterations(turn, agent.limits) - 1,
+        position=None if stored is None else turn.next_position,
+        message=stored,
+    )
+
+
+def _stopped(given: i.ModelAnswered) -> tuple[e.ModelStopped, ...]:
+    answer = given.answer
+    if answer.stop_reason in _FINISHED:
+        return ()
+    untrusted = answer.stop_reason in _CALLS_NOT_TRUSTED
+    withheld = tuple(call.tool_name for call in answer.tool_calls) if untrusted else ()
+    return (
+        e.ModelStopped(
+            attempt_id=given.attempt_id,
+            stop_reason=answer.stop_reason,
+            raw_stop=answer.raw_stop,
+            withheld_tools=withheld,
+        ),
+    )
+
+
+def _pieces(state: CallingModel, text: str, reasoning: str) -> tuple[e.Event, ...]:
+    """Events for what of text and reasoning is not stored yet; nothing new, no event."""
+    pieces: list[e.Event] = []
+    if new := reasoning[state.reasoning_stored :]:
+        offset = state.reasoning_stored
+        pieces.append(e.ModelReasoning(attempt_id=state.attempt_id, offset=offset, text=new))
+    if new := text[state.text_stored :]:
+        offset = state.text_stored
+        pieces.append(e.ModelText(attempt_id=state.attempt_id, offset=offset, text=new))
+    return tuple(pieces)

@@ -1,0 +1,52 @@
+"""Rules for tools that ended.
+
+A result is kept as soon as it is known, in the place its call has reserved. When the last call of
+the round is answered the next model call begins in the same commit; until then free places are
+filled with calls that have not begun. A cancellation keeps results that are known and begins
+nothing more (case 124).
+"""
+
+from app.turn import events as e
+from app.turn import inputs as i
+from app.turn.agent import Agent
+from app.turn.evolve import advance
+from app.turn.state import OpenCall, RunningTools, Turn
+from app.turn.steps import cancelled, end_step, fill_slots, then_begin
+from app.turn.transcript import Outcome, ToolResult
+
+
+def tools_finished(
+    turn: Turn, state: RunningTools, given: i.ToolsFinished, agent: Agent
+) -> tuple[e.Event, ...]:
+    results = _results(state, given.finished)
+    after = advance(turn, results)
+    if any(call.in_flight for call in after.open_calls):
+        more = () if turn.cancel_requested else fill_slots(after, agent.limits, state.attempt_id)
+        return (*results, *more)
+    if turn.cancel_requested:
+        return (*results, end_step(turn), *cancelled(after))
+    if after.open_calls:
+        return (*results, *fill_slots(after, agent.limits, state.attempt_id))
+    return then_begin(turn, (*results, end_step(turn)), agent, given.next_attempt_id)
+
+
+def _results(state: RunningTools, finished: tuple[i.FinishedCall, ...]) -> tuple[e.Event, ...]:
+    """In declared order, whatever the order of arrival; unknown and closed calls are left out."""
+    by_id = {call.call_id: call for call in finished}
+    return tuple(
+        _result(call, by_id[call.call_id])
+        for call in state.calls
+        if call.in_flight and call.call_id in by_id
+    )
+
+
+def _result(call: OpenCall, finished: i.FinishedCall) -> e.Event:
+    result = ToolResult(
+        call_id=call.call_id,
+        tool_name=call.tool_name,
+        outcome=finished.outcome,
+        content=finished.content,
+    )
+    if finished.outcome is Outcome.COMPLETED:
+        return e.ToolCompleted(position=call.position, result=result)
+    return e.ToolFailed(position=call.position, result=result)

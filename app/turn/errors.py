@@ -1,0 +1,63 @@
+"""Refusals: why a person's request does not fit the turn as it is. They change nothing.
+
+    Rejected
+    ├── ConversationBusy       the conversation's turn is at work
+    ├── TurnNotBlocked         nothing waits for a command
+    ├── TurnTerminal           the turn has ended
+    ├── WrongCommand           the turn waits, but for something else
+    ├── CorrelationMismatch    the command names something that is not current
+    └── RetryNotDue            the scheduled retry's time has not come
+
+A class's docstring is its sentence in the problem document.
+"""
+
+from typing import ClassVar
+
+from app.turn.state import Turn
+
+
+class Rejected(Exception):  # noqa: N818 - a refusal is an answer, not an error of ours
+    """The request does not fit the turn as it is."""
+
+    code: ClassVar[str] = "rejected"
+
+    def __init__(self, turn: Turn, detail: str) -> None:
+        super().__init__(detail)
+        self.turn = turn
+        self.detail = detail
+
+
+class ConversationBusy(Rejected):
+    """The conversation already has a turn at work."""
+
+    code: ClassVar[str] = "conversation_busy"
+
+
+class TurnNotBlocked(Rejected):
+    """The turn is not waiting for a command."""
+
+    code: ClassVar[str] = "turn_not_blocked"
+
+
+class TurnTerminal(Rejected):
+    """The turn has ended and takes no more commands."""
+
+    code: ClassVar[str] = "turn_terminal"
+
+
+class WrongCommand(Rejected):
+    """The turn waits for something else than this command."""
+
+    code: ClassVar[str] = "wrong_command"
+
+
+class CorrelationMismatch(Rejected):
+    """The command names something that is not, or no longer, current."""
+
+    code: ClassVar[str] = "correlation_mismatch"
+
+
+class RetryNotDue(Rejected):
+    """The scheduled retry is not due yet."""
+
+    code: ClassVar[str] = "retry_not_due"

@@ -1,0 +1,294 @@
+"""What has happened to a turn: facts in the past tense, stored in the journal in this order.
+
+Each event raises the turn's version by one, so its sequence needs no counter of its own. `type` is
+the name readers see (turn semantics, section 2.6). An event that adds a message to the transcript
+carries its position; the message itself is stored once, in the transcript.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, TypeAlias
+
+from app.turn.agent import Effect
+from app.turn.failures import FailureRecord
+from app.turn.ids import AttemptId, CallId, Identity
+from app.turn.state import Cursor, Status
+from app.turn.transcript import (
+    AssistantMessage,
+    ClosingMessage,
+    Message,
+    StopReason,
+    ToolResult,
+    Usage,
+    UserMessage,
+)
+
+# --- The turn ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnStarted:
+    identity: Identity
+    first_position: int
+    created_at: datetime
+    type: Literal["TURN_STARTED"] = "TURN_STARTED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageAdded:
+    position: int
+    message: UserMessage | ClosingMessage
+    type: Literal["MESSAGE_ADDED"] = "MESSAGE_ADDED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepStarted:
+    step: int
+    cursor: Cursor
+    type: Literal["STEP_STARTED"] = "STEP_STARTED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepCompleted:
+    step: int
+    type: Literal["STEP_COMPLETED"] = "STEP_COMPLETED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveredCall:
+    call_id: CallId
+    rule: Literal["run", "rerun", "rerun_idempotent", "report"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRecovered:
+    """The worker of a step was lost, and this is what becomes of the step."""
+
+    attempt_id: AttemptId
+    recovery: Literal["CALL_MODEL", "RETRY_RESPONSE", "RECOVER_TOOLS"]
+    discard_from: int | None = None
+    """Text of the attempt from this code point on is withdrawn; `None`: there was none."""
+    calls: tuple[RecoveredCall, ...] = ()
+    type: Literal["STEP_RECOVERED"] = "STEP_RECOVERED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnSuspended:
+    suspension_type: Literal["MODEL", "RETRY"]
+    record: FailureRecord
+    requested_at: datetime
+    type: Literal["TURN_SUSPENDED"] = "TURN_SUSPENDED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryWasScheduled:
+    retry_count: int
+    due_at: datetime
+    type: Literal["RETRY_SCHEDULED"] = "RETRY_SCHEDULED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnResumed:
+    command_type: Literal["RETRY_MODEL", "RETRY", "CONTINUE", "USER_MESSAGE"]
+    correlation_id: str | None = None
+    type: Literal["TURN_RESUMED"] = "TURN_RESUMED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancellationRequested:
+    type: Literal["CANCELLATION_REQUESTED"] = "CANCELLATION_REQUESTED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnCompleted:
+    stop_reason: StopReason
+    position: int | None
+    type: Literal["TURN_COMPLETED"] = "TURN_COMPLETED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnFailed:
+    reason: str
+    detail: str = ""
+    """For operators: the provider's own words, redacted."""
+    type: Literal["TURN_FAILED"] = "TURN_FAILED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnCancelled:
+    type: Literal["TURN_CANCELLED"] = "TURN_CANCELLED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaxIterationsReached:
+    limit: int
+    type: Literal["MAX_ITERATIONS_REACHED"] = "MAX_ITERATIONS_REACHED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaxStepsReached:
+    limit: int
+    type: Literal["MAX_STEPS_REACHED"] = "MAX_STEPS_REACHED"
+
+
+# --- The model -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelStarted:
+    attempt_id: AttemptId
+    model_attempt: int
+    remaining_iterations: int
+    type: Literal["MODEL_STARTED"] = "MODEL_STARTED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelText:
+    attempt_id: AttemptId
+    offset: int
+    """Code points of the answer before this piece."""
+    text: str
+    type: Literal["MODEL_TEXT"] = "MODEL_TEXT"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelReasoning:
+    attempt_id: AttemptId
+    offset: int
+    text: str
+    type: Literal["MODEL_REASONING"] = "MODEL_REASONING"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCompleted:
+    attempt_id: AttemptId
+    stop_reason: StopReason
+    usage: Usage
+    remaining_iterations: int
+    position: int | None
+    message: AssistantMessage | None
+    """`None` when the model said nothing that can be stored."""
+    type: Literal["MODEL_COMPLETED"] = "MODEL_COMPLETED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFailed:
+    attempt_id: AttemptId
+    record: FailureRecord
+    type: Literal["MODEL_FAILED"] = "MODEL_FAILED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelStopped:
+    """The model ended its answer in another way than by finishing it."""
+
+    attempt_id: AttemptId
+    stop_reason: StopReason
+    raw_stop: str | None
+    withheld_tools: tuple[str, ...] = ()
+    """Names of the calls that came with the answer and were not run."""
+    type: Literal["MODEL_STOPPED"] = "MODEL_STOPPED"
+
+
+# --- Tools ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolRequested:
+    call_id: CallId
+    tool_name: str
+    effect: Effect
+    position: int
+    """Where the result will stand."""
+    type: Literal["TOOL_REQUESTED"] = "TOOL_REQUESTED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolStarted:
+    """The mark that is stored before a tool is entered."""
+
+    call_id: CallId
+    attempt_id: AttemptId
+    attempt: int
+    type: Literal["TOOL_STARTED"] = "TOOL_STARTED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCompleted:
+    position: int
+    result: ToolResult
+    type: Literal["TOOL_COMPLETED"] = "TOOL_COMPLETED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolFailed:
+    """The tool was entered, or could not be, and its result tells the model of an error."""
+
+    position: int
+    result: ToolResult
+    type: Literal["TOOL_FAILED"] = "TOOL_FAILED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolInterrupted:
+    """The call was answered without a result of the tool."""
+
+    position: int
+    result: ToolResult
+    type: Literal["TOOL_INTERRUPTED"] = "TOOL_INTERRUPTED"
+
+
+Event: TypeAlias = (
+    TurnStarted
+    | MessageAdded
+    | StepStarted
+    | StepCompleted
+    | StepRecovered
+    | TurnSuspended
+    | RetryWasScheduled
+    | TurnResumed
+    | CancellationRequested
+    | TurnCompleted
+    | TurnFailed
+    | TurnCancelled
+    | MaxIterationsReached
+    | MaxStepsReached
+    | ModelStarted
+    | ModelText
+    | ModelReasoning
+    | ModelCompleted
+    | ModelFailed
+    | ModelStopped
+    | ToolRequested
+    | ToolStarted
+    | ToolCompleted
+    | ToolFailed
+    | ToolInterrupted
+)
+
+TERMINAL_TYPES = frozenset(
+    {
+        "TURN_COMPLETED",
+        "TURN_FAILED",
+        "TURN_CANCELLED",
+        Status.MAX_ITERATIONS_REACHED.value,
+        Status.MAX_STEPS_REACHED.value,
+    }
+)
+
+
+def added_message(event: Event) -> tuple[int, Message] | None:
+    """The message an event adds to the transcript, with its position."""
+    match event:
+        case MessageAdded(position=position, message=message):
+            return position, message
+        case ModelCompleted(position=int(position), message=AssistantMessage() as message):
+            return position, message
+        case (
+            ToolCompleted(position=position, result=result)
+            | ToolFailed(position=position, result=result)
+            | ToolInterrupted(position=position, result=result)
+        ):
+            return position, result
+        case _:
+            return None

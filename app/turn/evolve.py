@@ -1,0 +1,235 @@
+"""How a turn changes: one event in, the next value out. Total, and always `version + 1`.
+
+Nothing is decided here. An event that does not fit the state it meets means that the journal is
+not the journal of this turn, which is a fault of ours (`JournalError`).
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime
+
+from app.turn import events as e
+from app.turn.ids import CallId
+from app.turn.state import (
+    CallingModel,
+    Cancelled,
+    Completed,
+    Counters,
+    Failed,
+    LimitReached,
+    ModelDue,
+    OpenCall,
+    Ready,
+    RetryScheduled,
+    RunningTools,
+    Status,
+    Terminal,
+    ToolsDue,
+    Turn,
+    WaitingForModel,
+)
+from app.turn.transcript import Usage
+
+
+class JournalError(RuntimeError):
+    """A journal that no turn can have had."""
+
+
+def begin(event: e.TurnStarted) -> Turn:
+    """The turn as its first event makes it."""
+    return Turn(
+        identity=event.identity,
+        version=1,
+        state=Ready(),
+        next_position=event.first_position,
+        created_at=event.created_at,
+    )
+
+
+def fold(events: Iterable[e.Event]) -> Turn:
+    """The turn that a whole journal tells of.
+
+    Raises:
+        JournalError: when it does not begin with `TurnStarted`.
+    """
+    iterator = iter(events)
+    first = next(iterator, None)
+    if not isinstance(first, e.TurnStarted):
+        message = "a journal begins with TURN_STARTED"
+        raise JournalError(message)
+    return advance(begin(first), iterator)
+
+
+def advance(turn: Turn, events: Iterable[e.Event]) -> Turn:
+    """`evolve` over several events."""
+    for event in events:
+        turn = evolve(turn, event)
+    return turn
+
+
+def evolve(turn: Turn, event: e.Event) -> Turn:
+    """The turn after `event`."""
+    return replace(_changed(turn, event), version=turn.version + 1)
+
+
+def _changed(turn: Turn, event: e.Event) -> Turn:  # noqa: C901 - it only routes
+    match event:
+        case e.ModelStarted() | e.ModelText() | e.ModelReasoning() | e.ModelCompleted():
+            return _model_changed(turn, event)
+        case e.ToolRequested() | e.ToolStarted():
+            return _call_changed(turn, event)
+        case e.ToolCompleted() | e.ToolFailed() | e.ToolInterrupted():
+            return _without_call(turn, event.result.call_id)
+        case e.TurnSuspended() | e.RetryWasScheduled() | e.TurnResumed():
+            return _wait_changed(turn, event)
+        case e.StepRecovered():
+            return _recovered(turn)
+        case e.MessageAdded():
+            return replace(turn, next_position=event.position + 1)
+        case e.StepStarted():
+            return replace(turn, counters=_count(turn, steps=1))
+        case e.ModelFailed():
+            return replace(turn, counters=_count(turn, model_failures=1))
+        case e.CancellationRequested():
+            return replace(turn, cancel_requested=True)
+        case e.StepCompleted() | e.ModelStopped():
+            return turn
+        case _:
+            return replace(turn, state=_ended(event))
+
+
+def _ended(
+    event: e.TurnCompleted
+    | e.TurnFailed
+    | e.TurnCancelled
+    | e.MaxIterationsReached
+    | e.MaxStepsReached
+    | e.TurnStarted,
+) -> Terminal:
+    match event:
+        case e.TurnCompleted(stop_reason=stop_reason, position=position):
+            return Completed(stop_reason=stop_reason, position=position)
+        case e.TurnFailed(reason=reason):
+            return Failed(reason=reason)
+        case e.TurnCancelled():
+            return Cancelled()
+        case e.MaxIterationsReached(limit=limit):
+            return LimitReached(status=Status.MAX_ITERATIONS_REACHED, limit=limit)
+        case e.MaxStepsReached(limit=limit):
+            return LimitReached(status=Status.MAX_STEPS_REACHED, limit=limit)
+        case e.TurnStarted():
+            message = "a turn starts once"
+            raise JournalError(message)
+
+
+def _model_changed(
+    turn: Turn, event: e.ModelStarted | e.ModelText | e.ModelReasoning | e.ModelCompleted
+) -> Turn:
+    match event:
+        case e.ModelStarted(attempt_id=attempt_id):
+            counters = _count(turn, model_attempts=1)
+            return replace(turn, state=CallingModel(attempt_id=attempt_id), counters=counters)
+        case e.ModelText(offset=offset, text=text):
+            stored = offset + len(text)
+            return replace(turn, state=replace(_calling(turn), text_stored=stored))
+        case e.ModelReasoning(offset=offset, text=text):
+            stored = offset + len(text)
+            return replace(turn, state=replace(_calling(turn), reasoning_stored=stored))
+        case e.ModelCompleted():
+            return _answered(turn, event)
+
+
+def _answered(turn: Turn, event: e.ModelCompleted) -> Turn:
+    has_calls = event.message is not None and bool(event.message.tool_calls)
+    counters = replace(_count(turn, model_successes=1), consecutive_retries=0)
+    position = turn.next_position if event.position is None else event.position + 1
+    return replace(
+        turn,
+        state=ToolsDue(calls=()) if has_calls else ModelDue(),
+        next_position=position,
+        counters=counters,
+        usage=_added(turn.usage, event.usage),
+    )
+
+
+def _call_changed(turn: Turn, event: e.ToolRequested | e.ToolStarted) -> Turn:
+    match event:
+        case e.ToolRequested():
+            call = OpenCall(
+                call_id=event.call_id,
+                tool_name=event.tool_name,
+                effect=event.effect,
+                position=event.position,
+            )
+            calls = (*turn.open_calls, call)
+            return replace(turn, state=ToolsDue(calls=calls), next_position=event.position + 1)
+        case e.ToolStarted(call_id=call_id, attempt=attempt):
+            calls = tuple(
+                replace(call, attempt=attempt, in_flight=True) if call.call_id == call_id else call
+                for call in turn.open_calls
+            )
+            state = RunningTools(attempt_id=event.attempt_id, calls=calls)
+            return replace(turn, state=state, counters=_count(turn, tool_calls=1))
+
+
+def _without_call(turn: Turn, call_id: CallId) -> Turn:
+    calls = tuple(call for call in turn.open_calls if call.call_id != call_id)
+    counters = replace(turn.counters, consecutive_retries=0)
+    if not calls:
+        return replace(turn, state=ModelDue(), counters=counters)
+    if isinstance(turn.state, RunningTools) and any(call.in_flight for call in calls):
+        return replace(turn, state=replace(turn.state, calls=calls), counters=counters)
+    return replace(turn, state=ToolsDue(calls=calls), counters=counters)
+
+
+def _wait_changed(turn: Turn, event: e.TurnSuspended | e.RetryWasScheduled | e.TurnResumed) -> Turn:
+    match event:
+        case e.TurnSuspended(record=record, requested_at=requested_at):
+            return replace(turn, state=WaitingForModel(record=record, requested_at=requested_at))
+        case e.RetryWasScheduled(due_at=due_at):
+            return _scheduled(turn, due_at)
+        case e.TurnResumed(command_type=command):
+            kept = turn.counters.consecutive_retries if command == "RETRY" else 0
+            counters = replace(turn.counters, consecutive_retries=kept)
+            return replace(turn, state=ModelDue(), counters=counters)
+
+
+def _scheduled(turn: Turn, due_at: datetime) -> Turn:
+    if not isinstance(turn.state, WaitingForModel):
+        message = "RETRY_SCHEDULED follows TURN_SUSPENDED"
+        raise JournalError(message)
+    waiting = turn.state
+    state = RetryScheduled(record=waiting.record, requested_at=waiting.requested_at, due_at=due_at)
+    return replace(turn, state=state, counters=_count(turn, retries=1, consecutive_retries=1))
+
+
+def _recovered(turn: Turn) -> Turn:
+    """Nothing is in flight any more; what had been started stays marked by its attempts."""
+    if isinstance(turn.state, RunningTools):
+        calls = tuple(replace(call, in_flight=False) for call in turn.state.calls)
+        return replace(turn, state=ToolsDue(calls=calls))
+    return replace(turn, state=ModelDue())
+
+
+def _calling(turn: Turn) -> CallingModel:
+    if isinstance(turn.state, CallingModel):
+        return turn.state
+    message = "text of a model that was not called"
+    raise JournalError(message)
+
+
+def _count(turn: Turn, **by: int) -> Counters:
+    counters = turn.counters
+    return replace(counters, **{name: getattr(counters, name) + n for name, n in by.items()})
+
+
+def _added(total: Usage, more: Usage) -> Usage:
+    return Usage(
+        input_tokens=_sum(total.input_tokens, more.input_tokens),
+        cached_input_tokens=_sum(total.cached_input_tokens, more.cached_input_tokens),
+        output_tokens=_sum(total.output_tokens, more.output_tokens),
+    )
+
+
+def _sum(total: int | None, more: int | None) -> int | None:
+    return total if more is None else (total or 0) + more

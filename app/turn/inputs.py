@@ -1,0 +1,151 @@
+"""What may be told to a turn.
+
+*Requests* come from people and may be refused with a reason (`app.turn.errors`). *Reports* come
+from our own shell and are facts; a stale one yields no events. Ids, times and chance are drawn by
+the shell and handed in, so that the core stays a function.
+"""
+
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from app.turn.failures import ModelFailure, RequestRefused
+from app.turn.ids import AttemptId, CallId, FailureId
+from app.turn.transcript import ModelAnswer, Outcome, UserMessage
+
+# --- Requests ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostMessage:
+    """A user's message to the active turn of its conversation."""
+
+    message: UserMessage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryModel:
+    """`RETRY_MODEL`: send the failed request again."""
+
+    failure_id: FailureId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retry:
+    """`RETRY`: take a scheduled retry that is due."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContinueNow:
+    """`CONTINUE`: take a scheduled retry before it is due."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cancel:
+    """End the turn for good."""
+
+
+Request: TypeAlias = PostMessage | RetryModel | Retry | ContinueNow | Cancel
+
+# --- Reports -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeginStep:
+    """The shell is about to do what `next_step` asked for."""
+
+    attempt_id: AttemptId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelWrote:
+    """Everything of the open answer so far; what is new of it is to be stored."""
+
+    attempt_id: AttemptId
+    text: str
+    reasoning: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelAnswered:
+    attempt_id: AttemptId
+    answer: ModelAnswer
+    next_attempt_id: AttemptId
+    failure_id: FailureId
+    """Used when the answer turns out to be none: empty, or cut with nothing usable."""
+    taken_call_ids: AbstractSet[str] = frozenset()
+    """Call ids that already stand in the conversation and may not come back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelGaveUp:
+    """A recognised failure of the model call."""
+
+    attempt_id: AttemptId
+    failure: ModelFailure
+    failure_id: FailureId
+    text: str = ""
+    """What had been received of the answer when it broke."""
+    reasoning: str = ""
+    chance: float = 1.0
+    """Uniform in [0, 1): the part of the back-off that jitter lets stand."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRefused:
+    """The request itself was wrong, or the provider's policy refused it."""
+
+    attempt_id: AttemptId
+    refusal: RequestRefused
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepCrashed:
+    """A fault of ours, not of the model: the turn cannot go on."""
+
+    attempt_id: AttemptId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishedCall:
+    call_id: CallId
+    outcome: Outcome
+    content: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolsFinished:
+    """One or more tools of the round have ended."""
+
+    attempt_id: AttemptId
+    finished: tuple[FinishedCall, ...]
+    next_attempt_id: AttemptId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepAbandoned:
+    """What was in flight has been dropped because the turn's cancellation was asked for."""
+
+    attempt_id: AttemptId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepLost:
+    """The worker that had begun the open step is gone."""
+
+    attempt_id: AttemptId
+    next_attempt_id: AttemptId
+
+
+Report: TypeAlias = (
+    BeginStep
+    | ModelWrote
+    | ModelAnswered
+    | ModelGaveUp
+    | ModelRefused
+    | StepCrashed
+    | ToolsFinished
+    | StepAbandoned
+    | StepLost
+)
+Input: TypeAlias = Request | Report

@@ -1,0 +1,60 @@
+"""What becomes of a step whose worker is gone.
+
+A model call is made again: it has no effect of its own. What had been shown of its text is
+withdrawn (`discard_from`), since another answer will come.
+
+A call that never began runs, under every rule. A call that had begun may or may not have taken
+effect; its tool's declared effect decides (turn semantics C1):
+
+    reads        run again
+    idempotent   run again under the same idempotency key
+    writes       never run again: the model is told that the outcome is unknown
+"""
+
+from app.turn import events as e
+from app.turn import inputs as i
+from app.turn.agent import Agent, Effect
+from app.turn.interruption import interrupted
+from app.turn.state import CallingModel, OpenCall, RunningTools, Turn
+from app.turn.steps import then_begin
+from app.turn.transcript import Outcome
+
+
+def model_call_lost(
+    turn: Turn, state: CallingModel, given: i.StepLost, agent: Agent
+) -> tuple[e.Event, ...]:
+    had_text = state.text_stored > 0 or state.reasoning_stored > 0
+    recovered = e.StepRecovered(
+        attempt_id=state.attempt_id,
+        recovery="RETRY_RESPONSE" if had_text else "CALL_MODEL",
+        discard_from=0 if had_text else None,
+    )
+    return then_begin(turn, (recovered,), agent, given.next_attempt_id)
+
+
+def tools_lost(
+    turn: Turn, state: RunningTools, given: i.StepLost, agent: Agent
+) -> tuple[e.Event, ...]:
+    recovered = e.StepRecovered(
+        attempt_id=state.attempt_id,
+        recovery="RECOVER_TOOLS",
+        calls=tuple(_rule(call) for call in state.calls),
+    )
+    unknown = tuple(interrupted(call, Outcome.UNKNOWN) for call in state.calls if _reported(call))
+    return then_begin(turn, (recovered, *unknown), agent, given.next_attempt_id)
+
+
+def _reported(call: OpenCall) -> bool:
+    return call.started and call.effect is Effect.WRITES
+
+
+def _rule(call: OpenCall) -> e.RecoveredCall:
+    match (call.started, call.effect):
+        case (False, _):
+            return e.RecoveredCall(call_id=call.call_id, rule="run")
+        case (True, Effect.READS):
+            return e.RecoveredCall(call_id=call.call_id, rule="rerun")
+        case (True, Effect.IDEMPOTENT):
+            return e.RecoveredCall(call_id=call.call_id, rule="rerun_idempotent")
+        case _:
+            return e.RecoveredCall(call_id=call.call_id, rule="report")

@@ -1,0 +1,24 @@
+"""How a turn comes into being: its first events."""
+
+from datetime import datetime
+
+from app.turn import events as e
+from app.turn.ids import Identity
+from app.turn.transcript import UserMessage
+
+
+def start(
+    identity: Identity, message: UserMessage, *, first_position: int, at: datetime
+) -> tuple[e.Event, ...]:
+    """A READY turn opened by a user's message.
+
+    Args:
+        identity: whose turn it is, and by which exact agent version.
+        message: what opens it.
+        first_position: the first free place in the conversation's transcript; from 0.
+        at: now.
+    """
+    return (
+        e.TurnStarted(identity=identity, first_position=first_position, created_at=at),
+        e.MessageAdded(position=first_position, message=message),
+    )

@@ -1,0 +1,259 @@
+"""What a turn is: one class per state, each holding exactly what that state knows.
+
+`status` and `cursor` are properties of the state, so they can never disagree with it. A state
+belongs to the status RUNNING in four forms, which differ in what has been *begun*:
+
+    ModelDue      the next thing is a model call; none is begun
+    CallingModel  a model call is begun, its begin mark is stored
+    ToolsDue      the next thing is to run tools; none is begun
+    RunningTools  at least one tool is begun
+
+Whoever picks up a turn in `CallingModel` or `RunningTools` without having begun that step itself
+knows that the step is lost (`app.turn.recovery`).
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Literal, TypeAlias
+
+from app.turn.agent import Effect
+from app.turn.failures import FailureRecord
+from app.turn.ids import AttemptId, CallId, Identity
+from app.turn.transcript import StopReason, Usage
+
+
+class Status(StrEnum):
+    """A turn's status, as the API and the store spell it."""
+
+    READY = "READY"
+    RUNNING = "RUNNING"
+    RETRY_SCHEDULED = "RETRY_SCHEDULED"
+    WAITING_FOR_MODEL = "WAITING_FOR_MODEL"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    CANCELLED = "CANCELLED"
+    MAX_ITERATIONS_REACHED = "MAX_ITERATIONS_REACHED"
+    MAX_STEPS_REACHED = "MAX_STEPS_REACHED"
+
+
+TERMINAL = frozenset(
+    {
+        Status.COMPLETED,
+        Status.FAILED,
+        Status.CANCELLED,
+        Status.MAX_ITERATIONS_REACHED,
+        Status.MAX_STEPS_REACHED,
+    }
+)
+BLOCKED = frozenset({Status.RETRY_SCHEDULED, Status.WAITING_FOR_MODEL})
+
+
+class Cursor(StrEnum):
+    """Where the turn goes on."""
+
+    INVOKE_MODEL = "INVOKE_MODEL"
+    PROCESS_TOOLS = "PROCESS_TOOLS"
+    FINISHED = "FINISHED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenCall:
+    """A tool call that has no result yet."""
+
+    call_id: CallId
+    tool_name: str
+    effect: Effect
+    position: int
+    """Where its result belongs in the transcript."""
+    attempt: int = 0
+    """Times the tool has been entered; 0 means it has certainly not been."""
+    in_flight: bool = False
+
+    @property
+    def started(self) -> bool:
+        return self.attempt > 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ready:
+    kind: Literal["ready"] = "ready"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelDue:
+    kind: Literal["model_due"] = "model_due"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallingModel:
+    attempt_id: AttemptId
+    text_stored: int = 0
+    """Code points of the answer that are stored as events."""
+    reasoning_stored: int = 0
+    kind: Literal["calling_model"] = "calling_model"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolsDue:
+    calls: tuple[OpenCall, ...]
+    kind: Literal["tools_due"] = "tools_due"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningTools:
+    attempt_id: AttemptId
+    calls: tuple[OpenCall, ...]
+    """All calls of the round without a result, in declared order."""
+    kind: Literal["running_tools"] = "running_tools"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryScheduled:
+    """A failed model call is tried again by itself at `due_at`."""
+
+    record: FailureRecord
+    requested_at: datetime
+    due_at: datetime
+    kind: Literal["retry_scheduled"] = "retry_scheduled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingForModel:
+    record: FailureRecord
+    requested_at: datetime
+    kind: Literal["waiting_for_model"] = "waiting_for_model"
+
+    @property
+    def retry_at(self) -> datetime | None:
+        """When the provider said it takes requests again; `None` when it did not say."""
+        wait = self.record.failure.retry_after
+        return None if wait is None else self.record.occurred_at + wait
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completed:
+    stop_reason: StopReason
+    position: int | None
+    """Where the final answer stands in the transcript; `None` when the model said nothing."""
+    kind: Literal["completed"] = "completed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    reason: str
+    """A stable code, such as `request_refused`."""
+    kind: Literal["failed"] = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cancelled:
+    kind: Literal["cancelled"] = "cancelled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitReached:
+    """Ended by one of its agent's limits."""
+
+    status: Literal[Status.MAX_ITERATIONS_REACHED, Status.MAX_STEPS_REACHED]
+    limit: int
+    kind: Literal["limit_reached"] = "limit_reached"
+
+
+Running: TypeAlias = ModelDue | CallingModel | ToolsDue | RunningTools
+Blocked: TypeAlias = RetryScheduled | WaitingForModel
+Terminal: TypeAlias = Completed | Failed | Cancelled | LimitReached
+State: TypeAlias = Ready | Running | Blocked | Terminal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counters:
+    steps: int = 0
+    model_attempts: int = 0
+    """Requests sent; one lost in a crash counts as sent and failed."""
+    model_successes: int = 0
+    model_failures: int = 0
+    """Recognised failures, those retried by themselves included."""
+    retries: int = 0
+    """Automatic retries over the whole turn; never reduced."""
+    consecutive_retries: int = 0
+    """Automatic retries since the last success or command."""
+    tool_calls: int = 0
+    """Tools entered, second attempts included."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One task of an agent, from a user's message to a terminal state."""
+
+    identity: Identity
+    version: int
+    """Optimistic lock, sequence of the last event, SSE id and ETag in one; from 1."""
+    state: State
+    next_position: int
+    """Where the next message goes in the conversation's transcript."""
+    created_at: datetime
+    cancel_requested: bool = False
+    counters: Counters = field(default_factory=Counters)
+    usage: Usage = field(default_factory=Usage)
+
+    @property
+    def status(self) -> Status:
+        return _status_of(self.state)
+
+    @property
+    def cursor(self) -> Cursor:
+        match self.state:
+            case ToolsDue() | RunningTools():
+                return Cursor.PROCESS_TOOLS
+            case Completed() | Failed() | Cancelled() | LimitReached():
+                return Cursor.FINISHED
+            case Ready() | ModelDue() | CallingModel() | RetryScheduled() | WaitingForModel():
+                return Cursor.INVOKE_MODEL
+
+    @property
+    def is_terminal(self) -> bool:
+        return self.status in TERMINAL
+
+    @property
+    def open_calls(self) -> tuple[OpenCall, ...]:
+        """Calls without a result, in declared order."""
+        return self.state.calls if isinstance(self.state, ToolsDue | RunningTools) else ()
+
+    @property
+    def attempt_in_flight(self) -> AttemptId | None:
+        """The step that is begun and not ended, if there is one."""
+        match self.state:
+            case CallingModel(attempt_id=attempt_id) | RunningTools(attempt_id=attempt_id):
+                return attempt_id
+            case _:
+                return None
+
+    @property
+    def current_failure(self) -> FailureRecord | None:
+        """The failure the turn waits for; `None` once it goes on."""
+        match self.state:
+            case WaitingForModel(record=record) | RetryScheduled(record=record):
+                return record
+            case _:
+                return None
+
+
+def _status_of(state: State) -> Status:  # noqa: C901 - it only routes
+    match state:
+        case Ready():
+            return Status.READY
+        case ModelDue() | CallingModel() | ToolsDue() | RunningTools():
+            return Status.RUNNING
+        case RetryScheduled():
+            return Status.RETRY_SCHEDULED
+        case WaitingForModel():
+            return Status.WAITING_FOR_MODEL
+        case Completed():
+            return Status.COMPLETED
+        case Failed():
+            return Status.FAILED
+        case Cancelled():
+            return Status.CANCELLED
+        case LimitReached(status=status):
+            return status

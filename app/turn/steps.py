@@ -1,0 +1,88 @@
+"""Beginning a step: the limits are checked, then the begin mark is made.
+
+The end of one step and the beginning of the next are one commit, so these functions are called
+both on a turn at rest and on one whose previous step has just ended.
+"""
+
+from app.turn import events as e
+from app.turn.agent import Agent, Limits
+from app.turn.evolve import advance
+from app.turn.ids import AttemptId
+from app.turn.interruption import closing
+from app.turn.state import Cursor, RunningTools, ToolsDue, Turn
+
+
+def begin_next(turn: Turn, agent: Agent, attempt_id: AttemptId) -> tuple[e.Event, ...]:
+    """Begin whatever is due, or end the turn where it must end."""
+    if turn.cancel_requested:
+        return cancelled(turn)
+    if turn.counters.steps >= agent.limits.max_steps:
+        limit = agent.limits.max_steps
+        return (*closing(turn, _LIMIT_WORDS), e.MaxStepsReached(limit=limit))
+    if isinstance(turn.state, ToolsDue):
+        return begin_tools(turn, agent.limits, attempt_id)
+    return _begin_model(turn, agent, attempt_id)
+
+
+def _begin_model(turn: Turn, agent: Agent, attempt_id: AttemptId) -> tuple[e.Event, ...]:
+    limit = agent.limits.max_iterations
+    if turn.counters.model_successes >= limit:
+        return (*closing(turn, _LIMIT_WORDS), e.MaxIterationsReached(limit=limit))
+    started = e.ModelStarted(
+        attempt_id=attempt_id,
+        model_attempt=turn.counters.model_attempts + 1,
+        remaining_iterations=remaining_iterations(turn, agent.limits),
+    )
+    return (_step_started(turn), started)
+
+
+def begin_tools(turn: Turn, limits: Limits, attempt_id: AttemptId) -> tuple[e.Event, ...]:
+    """Mark as many calls as begun as may be in flight, in declared order."""
+    step = () if isinstance(turn.state, RunningTools) else (_step_started(turn),)
+    return (*step, *fill_slots(turn, limits, attempt_id))
+
+
+def fill_slots(turn: Turn, limits: Limits, attempt_id: AttemptId) -> tuple[e.ToolStarted, ...]:
+    """Begin marks for the free places of the round."""
+    waiting = [call for call in turn.open_calls if not call.in_flight]
+    free = limits.parallel_tools - (len(turn.open_calls) - len(waiting))
+    return tuple(
+        e.ToolStarted(call_id=call.call_id, attempt_id=attempt_id, attempt=call.attempt + 1)
+        for call in waiting[: max(free, 0)]
+    )
+
+
+def end_step(turn: Turn) -> e.StepCompleted:
+    return e.StepCompleted(step=turn.counters.steps)
+
+
+def cancelled(turn: Turn) -> tuple[e.Event, ...]:
+    """The turn ends as cancelled, its history closed."""
+    return (*closing(turn, _CANCEL_WORDS), e.TurnCancelled())
+
+
+def failed(turn: Turn, reason: str, detail: str = "") -> tuple[e.Event, ...]:
+    """The turn ends as failed, its history closed."""
+    return (*closing(turn, _FAILED_WORDS), e.TurnFailed(reason=reason, detail=detail))
+
+
+def then_begin(
+    turn: Turn, events: tuple[e.Event, ...], agent: Agent, attempt_id: AttemptId
+) -> tuple[e.Event, ...]:
+    """`events`, and in the same commit the beginning of what follows them."""
+    return (*events, *begin_next(advance(turn, events), agent, attempt_id))
+
+
+def remaining_iterations(turn: Turn, limits: Limits) -> int:
+    """Successful model calls the turn may still make; failures do not count (case 115)."""
+    return max(limits.max_iterations - turn.counters.model_successes, 0)
+
+
+def _step_started(turn: Turn) -> e.StepStarted:
+    cursor = Cursor.PROCESS_TOOLS if turn.open_calls else Cursor.INVOKE_MODEL
+    return e.StepStarted(step=turn.counters.steps + 1, cursor=cursor)
+
+
+_LIMIT_WORDS = "The turn ended here because it reached a limit."
+_CANCEL_WORDS = "The turn was cancelled here."
+_FAILED_WORDS = "The turn ended here because of an error."

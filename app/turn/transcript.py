@@ -1,0 +1,135 @@
+"""What has been said: the messages of a conversation, as values.
+
+A turn does not hold its transcript. It appends to it by position, so that the cost of a step does
+not grow with the history. A round of tool calls reserves one position per call right behind the
+message that asked for them: results may be stored as they come and still stand in declared order.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal, TypeAlias
+
+from app.turn.ids import CallId, MessageId
+
+
+class StopReason(StrEnum):
+    """Why the model stopped, in the words of `StopReason` of the API."""
+
+    END_TURN = "END_TURN"
+    TOOL_USE = "TOOL_USE"
+    MAX_OUTPUT = "MAX_OUTPUT"
+    CONTEXT_FULL = "CONTEXT_FULL"
+    REFUSAL = "REFUSAL"
+    PAUSED = "PAUSED"
+    INTERRUPTED = "INTERRUPTED"
+    OTHER = "OTHER"
+
+
+class Outcome(StrEnum):
+    """What became of a tool call, as its result says it."""
+
+    COMPLETED = "completed"
+    ERROR = "error"
+    NOT_STARTED = "not_started"
+    UNKNOWN = "unknown"
+    CANCELLED = "cancelled"
+    SUPERSEDED = "superseded"
+    REJECTED = "rejected"
+    EXPIRED = "expired"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextPart:
+    text: str
+    kind: Literal["text"] = "text"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImagePart:
+    url: str
+    kind: Literal["image"] = "image"
+
+
+ContentPart: TypeAlias = TextPart | ImagePart
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """A model's wish to have a tool run."""
+
+    call_id: CallId
+    tool_name: str
+    arguments: str
+    """A JSON object, as text: the very text the model wrote where that was an object."""
+    problem: str | None = None
+    """Why the arguments cannot be used, when they cannot: the tool is then not entered."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Tokens of one model request; `None` where the provider did not say.
+
+    `input_tokens` is everything sent, cached or not; `output_tokens` includes reasoning.
+    """
+
+    input_tokens: int | None = None
+    cached_input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelAnswer:
+    """What the model said, complete."""
+
+    text: str
+    reasoning: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    """As on the wire: ids may be empty or repeated here; the core makes them unique."""
+    stop_reason: StopReason = StopReason.END_TURN
+    raw_stop: str | None = None
+    """The provider's own stop value, for operators."""
+    usage: Usage = Usage()
+    signatures: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserMessage:
+    message_id: MessageId
+    content: tuple[ContentPart, ...]
+    role: Literal["user"] = "user"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssistantMessage:
+    text: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    stop_reason: StopReason = StopReason.END_TURN
+    reasoning: str = ""
+    signatures: tuple[str, ...] = ()
+    """Opaque parts that must go back to their provider unchanged, in order."""
+    role: Literal["assistant"] = "assistant"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResult:
+    call_id: CallId
+    tool_name: str
+    outcome: Outcome
+    content: str
+    role: Literal["tool"] = "tool"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClosingMessage:
+    """Written by the service itself when a turn ends abnormally, so that the history is whole."""
+
+    text: str
+    role: Literal["closing"] = "closing"
+
+
+Message: TypeAlias = UserMessage | AssistantMessage | ToolResult | ClosingMessage
+
+
+def text_of(content: tuple[ContentPart, ...]) -> str:
+    """The text parts, joined; images contribute nothing."""
+    return "".join(part.text for part in content if isinstance(part, TextPart))
