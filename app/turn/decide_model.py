@@ -95,7 +95,9 @@ def _suspended(
     turn: Turn, record: FailureRecord, due_at: datetime | None, at: datetime
 ) -> tuple[e.Event, ...]:
     kind: Literal["MODEL", "RETRY"] = "MODEL" if due_at is None else "RETRY"
-    suspended = e.TurnSuspended(suspension_type=kind, record=record, requested_at=at)
+    suspended = e.TurnSuspended(
+        suspension_type=kind, record=record, requested_at=at, next_runnable_at=due_at
+    )
     if due_at is None:
         return (suspended,)
     count = turn.counters.consecutive_retries + 1

@@ -77,6 +77,8 @@ class TurnSuspended:
     suspension_type: Literal["MODEL", "RETRY"]
     record: FailureRecord
     requested_at: datetime
+    next_runnable_at: datetime | None
+    """When the turn goes on by itself; `None`: when somebody says so."""
     type: Literal["TURN_SUSPENDED"] = "TURN_SUSPENDED"
 
 

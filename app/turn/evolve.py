@@ -140,13 +140,11 @@ def _model_changed(
 
 
 def _answered(turn: Turn, event: e.ModelCompleted) -> Turn:
-    has_calls = event.message is not None and bool(event.message.tool_calls)
     counters = replace(_count(turn, model_successes=1), consecutive_retries=0)
-    position = turn.next_position if event.position is None else event.position + 1
     return replace(
         turn,
-        state=ToolsDue(calls=()) if has_calls else ModelDue(),
-        next_position=position,
+        state=ModelDue(),
+        next_position=turn.next_position if event.position is None else event.position + 1,
         counters=counters,
         usage=_added(turn.usage, event.usage),
     )
@@ -161,15 +159,17 @@ def _call_changed(turn: Turn, event: e.ToolRequested | e.ToolStarted) -> Turn:
                 effect=event.effect,
                 position=event.position,
             )
-            calls = (*turn.open_calls, call)
-            return replace(turn, state=ToolsDue(calls=calls), next_position=event.position + 1)
+            state = ToolsDue(asked_at=_asked_at(turn), calls=(*turn.open_calls, call))
+            return replace(turn, state=state, next_position=event.position + 1)
         case e.ToolStarted(call_id=call_id, attempt=attempt):
             calls = tuple(
                 replace(call, attempt=attempt, in_flight=True) if call.call_id == call_id else call
                 for call in turn.open_calls
             )
-            state = RunningTools(attempt_id=event.attempt_id, calls=calls)
-            return replace(turn, state=state, counters=_count(turn, tool_calls=1))
+            running = RunningTools(
+                attempt_id=event.attempt_id, asked_at=_asked_at(turn), calls=calls
+            )
+            return replace(turn, state=running, counters=_count(turn, tool_calls=1))
 
 
 def _without_call(turn: Turn, call_id: CallId) -> Turn:
@@ -179,7 +179,14 @@ def _without_call(turn: Turn, call_id: CallId) -> Turn:
         return replace(turn, state=ModelDue(), counters=counters)
     if isinstance(turn.state, RunningTools) and any(call.in_flight for call in calls):
         return replace(turn, state=replace(turn.state, calls=calls), counters=counters)
-    return replace(turn, state=ToolsDue(calls=calls), counters=counters)
+    return replace(turn, state=ToolsDue(asked_at=_asked_at(turn), calls=calls), counters=counters)
+
+
+def _asked_at(turn: Turn) -> int:
+    """Calls are asked for by the message just added, or by the one their round knows."""
+    if isinstance(turn.state, ToolsDue | RunningTools):
+        return turn.state.asked_at
+    return turn.next_position - 1
 
 
 def _wait_changed(turn: Turn, event: e.TurnSuspended | e.RetryWasScheduled | e.TurnResumed) -> Turn:
@@ -207,7 +214,7 @@ def _recovered(turn: Turn) -> Turn:
     """Nothing is in flight any more; what had been started stays marked by its attempts."""
     if isinstance(turn.state, RunningTools):
         calls = tuple(replace(call, in_flight=False) for call in turn.state.calls)
-        return replace(turn, state=ToolsDue(calls=calls))
+        return replace(turn, state=ToolsDue(asked_at=turn.state.asked_at, calls=calls))
     return replace(turn, state=ModelDue())
 
 

@@ -96,6 +96,8 @@ class CallingModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolsDue:
+    asked_at: int
+    """Where the message that asked for the calls stands in the transcript."""
     calls: tuple[OpenCall, ...]
     kind: Literal["tools_due"] = "tools_due"
 
@@ -103,6 +105,7 @@ class ToolsDue:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningTools:
     attempt_id: AttemptId
+    asked_at: int
     calls: tuple[OpenCall, ...]
     """All calls of the round without a result, in declared order."""
     kind: Literal["running_tools"] = "running_tools"

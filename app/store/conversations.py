@@ -1,0 +1,170 @@
+"""Conversations: what a message to one means, and lists for people."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from app.ports import (
+    AuditEntry,
+    Conversation,
+    ConversationSummary,
+    Lookup,
+    Scope,
+    StoredMessage,
+)
+from app.store.pool import Database, Row
+from app.store.tables import NOT_TERMINAL
+from app.store.turn_codec import TURN_COLUMNS, decode_turn
+from app.store.turns import decode_message, stored_turn
+from app.turn.ids import ActorId, AgentId, ConversationId, MessageId, TenantId, TurnId
+
+# One row always comes back: the facts about a conversation that may not exist yet.
+_LOOK_UP = f"""
+SELECT c.tenant_id AS c_tenant_id, c.owner_id, c.agent_id AS c_agent_id, c.title,
+       c.created_at AS c_created_at, c.updated_at AS c_updated_at,
+       r.turn_id AS r_turn_id, r.digest,
+       (SELECT coalesce(max(m.position) + 1, 0) FROM messages m
+        WHERE m.tenant_id = $1 AND m.conversation_id = $2) AS next_position,
+       {TURN_COLUMNS}
+FROM (SELECT 1) AS one
+LEFT JOIN conversations c ON c.tenant_id = $1 AND c.conversation_id = $2
+LEFT JOIN received r ON r.tenant_id = $1 AND r.conversation_id = $2 AND r.message_id = $3
+LEFT JOIN turns t ON t.tenant_id = $1 AND t.conversation_id = $2
+     AND t.{NOT_TERMINAL}
+"""
+
+_PUT = """
+WITH made AS (
+    INSERT INTO conversations (tenant_id, conversation_id, owner_id, agent_id, title,
+                               created_at, updated_at)
+    VALUES ($1, $2, $3, $4, $5, clock_timestamp(), clock_timestamp())
+    ON CONFLICT (tenant_id, conversation_id) DO NOTHING
+    RETURNING tenant_id, conversation_id
+),
+audited AS (
+    INSERT INTO audit (tenant_id, actor_id, at, action, outcome, conversation_id, request_id)
+    SELECT tenant_id, $6, clock_timestamp(), $7, 'accepted', conversation_id, $8 FROM made
+)
+SELECT count(*) FROM made
+"""
+
+_SUMMARY = f"""
+SELECT c.owner_id, c.title, c.agent_id AS c_agent_id, c.created_at AS c_created_at,
+       c.updated_at AS c_updated_at, c.tenant_id AS c_tenant_id,
+       c.conversation_id AS c_conversation_id, {TURN_COLUMNS}
+FROM conversations c
+LEFT JOIN LATERAL (
+    SELECT * FROM turns t
+    WHERE t.tenant_id = c.tenant_id AND t.conversation_id = c.conversation_id
+    ORDER BY t.created_at DESC, t.turn_id DESC LIMIT 1
+) t ON true
+WHERE c.tenant_id = $1 AND ($2::text IS NULL OR c.owner_id = $2)
+"""
+
+# A round's results may be stored before those in front of them: only the part without a gap shows.
+_MESSAGES = """
+SELECT * FROM (
+    SELECT m.*, row_number() OVER (ORDER BY m.position) AS n
+    FROM messages m JOIN conversations c USING (tenant_id, conversation_id)
+    WHERE m.tenant_id = $1 AND ($2::text IS NULL OR c.owner_id = $2)
+      AND m.conversation_id = $3 AND m.position > $4
+    ORDER BY m.position LIMIT $5
+) page WHERE position = $4 + n ORDER BY position
+"""
+
+
+class PostgresConversations:
+    """`ports.ConversationStore` on PostgreSQL."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def look_up(
+        self, scope: Scope, conversation_id: ConversationId, message_id: MessageId | None
+    ) -> Lookup:
+        row = await self._database.row(_LOOK_UP, scope.tenant_id, conversation_id, message_id)
+        if row is None or row["owner_id"] is None:
+            return Lookup(
+                conversation=None, foreign=False, received=None, active=None, next_position=0
+            )
+        if scope.owner_id is not None and row["owner_id"] != scope.owner_id:
+            return Lookup(
+                conversation=None, foreign=True, received=None, active=None, next_position=0
+            )
+        received = (TurnId(row["r_turn_id"]), row["digest"]) if row["r_turn_id"] else None
+        return Lookup(
+            conversation=_conversation(row, conversation_id),
+            foreign=False,
+            received=received,
+            active=stored_turn(row) if row["turn_id"] else None,
+            next_position=row["next_position"],
+        )
+
+    async def put(self, conversation: Conversation, audit: AuditEntry) -> bool:
+        made = await self._database.value(
+            _PUT,
+            conversation.tenant_id,
+            conversation.conversation_id,
+            conversation.owner_id,
+            conversation.agent_id,
+            conversation.title,
+            audit.actor_id,
+            audit.action,
+            audit.request_id,
+        )
+        return bool(made)
+
+    async def page(
+        self, scope: Scope, *, before: tuple[datetime, ConversationId] | None, limit: int
+    ) -> Sequence[ConversationSummary]:
+        query = f"""{_SUMMARY}
+            AND ($3::timestamptz IS NULL OR (c.updated_at, c.conversation_id) < ($3, $4))
+            ORDER BY c.updated_at DESC, c.conversation_id DESC LIMIT $5"""
+        updated_at, conversation_id = before or (None, None)
+        rows = await self._database.rows(
+            query, scope.tenant_id, scope.owner_id, updated_at, conversation_id, limit
+        )
+        return [_summary(row) for row in rows]
+
+    async def summary(
+        self, scope: Scope, conversation_id: ConversationId
+    ) -> ConversationSummary | None:
+        query = f"{_SUMMARY} AND c.conversation_id = $3"
+        row = await self._database.row(query, scope.tenant_id, scope.owner_id, conversation_id)
+        return None if row is None else _summary(row)
+
+    async def messages(
+        self, scope: Scope, conversation_id: ConversationId, *, after: int, limit: int
+    ) -> Sequence[StoredMessage]:
+        rows = await self._database.rows(
+            _MESSAGES, scope.tenant_id, scope.owner_id, conversation_id, after, limit
+        )
+        return [
+            StoredMessage(
+                position=row["position"],
+                turn_id=TurnId(row["turn_id"]),
+                created_at=row["created_at"],
+                message=decode_message(row),
+            )
+            for row in rows
+        ]
+
+
+def _conversation(row: Row, conversation_id: ConversationId) -> Conversation:
+    return Conversation(
+        tenant_id=TenantId(row["c_tenant_id"]),
+        conversation_id=conversation_id,
+        owner_id=ActorId(row["owner_id"]),
+        agent_id=AgentId(row["c_agent_id"]),
+        title=row["title"],
+        created_at=row["c_created_at"],
+        updated_at=row["c_updated_at"],
+    )
+
+
+def _summary(row: Row) -> ConversationSummary:
+    newest = decode_turn(row) if row["turn_id"] else None
+    return ConversationSummary(
+        conversation=_conversation(row, ConversationId(row["c_conversation_id"])),
+        active=None if newest is None or newest.is_terminal else newest,
+        last=newest,
+    )

@@ -1,0 +1,61 @@
+"""What a database is, asked before it is used: its version and the schema it holds."""
+
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import asyncpg
+
+OLDEST_SUPPORTED, NEWEST_SUPPORTED = 15, 18
+
+_ANSWERS_WITHIN_SECONDS = 10
+
+
+class DatabaseUnreachableError(Exception):
+    """No connection to the database; the message says where to and why, never the password."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatabaseFacts:
+    major_version: int
+
+    revision: str | None
+    """The migration the schema is at; None when there is no schema yet."""
+
+    @property
+    def is_supported(self) -> bool:
+        """Whether its version is one this code is tested with."""
+        return OLDEST_SUPPORTED <= self.major_version <= NEWEST_SUPPORTED
+
+
+async def inspect(dsn: str) -> DatabaseFacts:
+    """Facts about the database behind `dsn`, over a connection of its own.
+
+    Raises:
+        DatabaseUnreachableError: it cannot be connected to within 10 seconds.
+    """
+    connection = await _connect(dsn)
+    try:
+        number = int(await connection.fetchval("SHOW server_version_num"))
+        has_schema = await connection.fetchval("SELECT to_regclass('alembic_version') IS NOT NULL")
+        revision = has_schema and await connection.fetchval(
+            "SELECT version_num FROM alembic_version"
+        )
+    finally:
+        await connection.close()
+    return DatabaseFacts(major_version=number // 10_000, revision=revision or None)
+
+
+async def _connect(dsn: str) -> Any:  # noqa: ANN401  asyncpg ships no types of its own
+    try:
+        return await asyncpg.connect(dsn, timeout=_ANSWERS_WITHIN_SECONDS)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    except (
+        OSError,
+        TimeoutError,
+        ValueError,
+        asyncpg.PostgresError,
+        asyncpg.InterfaceError,
+    ) as error:
+        place = urlsplit(dsn).netloc.rpartition("@")[2] or urlsplit(dsn).query
+        message = f"no connection to PostgreSQL at {place}: {error or type(error).__name__}"
+        raise DatabaseUnreachableError(message) from error

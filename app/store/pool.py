@@ -1,0 +1,105 @@
+"""The connection pool of the hot statements, and what a broken connection means."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import Any, TypeAlias
+
+import asyncpg
+
+from app.ports import StoreUnavailable
+
+Row: TypeAlias = Mapping[str, Any]
+
+_BROKEN = (
+    asyncpg.InterfaceError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.TooManyConnectionsError,
+    asyncpg.QueryCanceledError,
+    asyncpg.LockNotAvailableError,
+    asyncpg.DeadlockDetectedError,
+    asyncpg.SerializationError,
+    OSError,
+    TimeoutError,
+)
+
+
+class Database:
+    """Statements, each a transaction of its own.
+
+    Raises:
+        StoreUnavailable: from every method, when the connection breaks or the server is away. The
+            statement may then have been carried out.
+    """
+
+    def __init__(self, pool: Any) -> None:  # noqa: ANN401 - asyncpg ships no types
+        self._pool = pool
+
+    async def rows(self, statement: str, *arguments: object) -> Sequence[Row]:
+        with _unavailable_when_broken():
+            found: Sequence[Row] = await self._pool.fetch(statement, *arguments)
+            return found
+
+    async def row(self, statement: str, *arguments: object) -> Row | None:
+        with _unavailable_when_broken():
+            found: Row | None = await self._pool.fetchrow(statement, *arguments)
+            return found
+
+    async def value(self, statement: str, *arguments: object) -> Any:  # noqa: ANN401
+        with _unavailable_when_broken():
+            return await self._pool.fetchval(statement, *arguments)
+
+    async def execute(self, statement: str, *arguments: object) -> None:
+        with _unavailable_when_broken():
+            await self._pool.execute(statement, *arguments)
+
+
+@asynccontextmanager
+async def connected(
+    dsn: str, *, size: int, statement_timeout_seconds: float = 5.0
+) -> AsyncIterator[Database]:
+    """A pool of at most `size` connections.
+
+    Since every statement is a transaction of its own, a connection comes back as clean as it left:
+    the pool's reset statements on every release (four of them) are left out.
+
+    Raises:
+        StoreUnavailable: the server cannot be reached.
+    """
+    with _unavailable_when_broken():
+        pool = await asyncpg.create_pool(
+            dsn,
+            min_size=1,
+            max_size=size,
+            command_timeout=statement_timeout_seconds * 2,
+            reset=_nothing_to_reset,
+            server_settings={
+                "application_name": "turnkeeper",
+                "statement_timeout": str(int(statement_timeout_seconds * 1000)),
+                "lock_timeout": "2000",
+                "jit": "off",
+                "timezone": "UTC",
+            },
+        )
+    try:
+        yield Database(pool)
+    finally:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(pool.close(), timeout=5)
+        pool.terminate()
+
+
+async def _nothing_to_reset(_connection: object) -> None:
+    return None
+
+
+@contextmanager
+def _unavailable_when_broken() -> Iterator[None]:
+    try:
+        yield
+    except _BROKEN as error:
+        message = f"the database does not answer ({type(error).__name__})"
+        raise StoreUnavailable(message) from error

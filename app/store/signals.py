@@ -1,0 +1,57 @@
+"""Wake-ups inside one process: levels, not queues, so that a slow waiter costs nothing."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from app.turn.ids import TurnId
+
+
+class Signal:
+    """`ports.Wakeup`: many settings before a wait are one."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+
+    def set(self) -> None:
+        self._event.set()
+
+    async def wait(self, timeout_seconds: float) -> bool:
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                await self._event.wait()
+        except TimeoutError:
+            return False
+        self._event.clear()
+        return True
+
+
+class Signals:
+    """Who waits for what, in this process."""
+
+    def __init__(self) -> None:
+        self._watchers: defaultdict[TurnId, set[Signal]] = defaultdict(set)
+        self.runnable = Signal()
+
+    @contextmanager
+    def watch(self, turn_id: TurnId) -> Iterator[Signal]:
+        signal = Signal()
+        self._watchers[turn_id].add(signal)
+        try:
+            yield signal
+        finally:
+            self._watchers[turn_id].discard(signal)
+            if not self._watchers[turn_id]:
+                del self._watchers[turn_id]
+
+    def turn_changed(self, turn_id: TurnId) -> None:
+        for signal in self._watchers.get(turn_id, ()):
+            signal.set()
+
+    def everything_changed(self) -> None:
+        """After hints may have been lost: everybody looks for themselves."""
+        self.runnable.set()
+        for watchers in self._watchers.values():
+            for signal in watchers:
+                signal.set()

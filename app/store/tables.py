@@ -1,0 +1,197 @@
+"""The tables, as SQLModel describes them. Alembic compares them with the migrations.
+
+Rules that hold here and nowhere else:
+
+- one turn at work per conversation: a partial unique index, not a check in code;
+- a message's place in its conversation, and a message id, are taken once: primary keys;
+- ids are opaque text, and every table that a person's request reads carries the tenant;
+- JSON that is only carried, never searched, is `text`: it may hold U+0000 and is not parsed.
+"""
+
+from datetime import datetime
+from typing import Any, ClassVar
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    DateTime,
+    ForeignKeyConstraint,
+    Identity,
+    Index,
+    Text,
+    text,
+)
+from sqlmodel import Field, SQLModel
+
+from app.turn.state import TERMINAL
+
+NOT_TERMINAL = "status NOT IN (" + ", ".join(sorted(f"'{s.value}'" for s in TERMINAL)) + ")"
+"""The statuses of a turn that still holds its conversation."""
+
+
+def _instant(*, nullable: bool = False) -> Any:  # noqa: ANN401 - SQLModel's Field is Any too
+    return Field(sa_column=Column(DateTime(timezone=True), nullable=nullable))
+
+
+def _text(*, nullable: bool = False, primary_key: bool = False) -> Any:  # noqa: ANN401
+    return Field(sa_column=Column(Text, nullable=nullable, primary_key=primary_key))
+
+
+class ConversationRow(SQLModel, table=True):
+    """A conversation and whose it is."""
+
+    __tablename__ = "conversations"
+    __table_args__: ClassVar = (
+        Index("conversations_by_activity", "tenant_id", "updated_at", "conversation_id"),
+    )
+
+    tenant_id: str = _text(primary_key=True)
+    conversation_id: str = _text(primary_key=True)
+    owner_id: str = _text()
+    agent_id: str = _text()
+    title: str = _text()
+    created_at: datetime = _instant()
+    updated_at: datetime = _instant()
+
+
+class TurnRow(SQLModel, table=True):
+    """A turn as it is now: small, and the only row of it that is ever rewritten."""
+
+    __tablename__ = "turns"
+    __table_args__: ClassVar = (
+        ForeignKeyConstraint(
+            ["tenant_id", "conversation_id"],
+            ["conversations.tenant_id", "conversations.conversation_id"],
+        ),
+        Index(
+            "one_active_turn_per_conversation",
+            "tenant_id",
+            "conversation_id",
+            unique=True,
+            postgresql_where=text(NOT_TERMINAL),
+        ),
+        Index("turns_claimable", "runnable_at", postgresql_where=text("runnable_at IS NOT NULL")),
+        Index("turns_by_creation", "tenant_id", "created_at", "turn_id"),
+        Index("turns_of_conversation", "tenant_id", "conversation_id", "created_at"),
+        CheckConstraint("version > 0", name="turns_version_positive"),
+    )
+
+    turn_id: str = _text(primary_key=True)
+    tenant_id: str = _text()
+    conversation_id: str = _text()
+    agent_id: str = _text()
+    agent_version: str = _text()
+    status: str = _text()
+    version: int
+    body: str = _text()
+    """The rest of the turn value, as JSON."""
+    created_at: datetime = _instant()
+    updated_at: datetime = _instant()
+    runnable_at: datetime | None = _instant(nullable=True)
+    """From when a worker may claim it; null while nothing is to be done."""
+    claimed_by: str | None = _text(nullable=True)
+    claimed_until: datetime | None = _instant(nullable=True)
+    claim_epoch: int = Field(default=0)
+
+
+class JournalEntryRow(SQLModel, table=True):
+    """The events of one commit. `sequence` is the last one's, the turn's version from then on."""
+
+    __tablename__ = "turn_events"
+    __table_args__: ClassVar = (ForeignKeyConstraint(["turn_id"], ["turns.turn_id"]),)
+
+    turn_id: str = _text(primary_key=True)
+    sequence: int = Field(primary_key=True)
+    occurred_at: datetime = _instant()
+    events: str = _text()
+
+
+class MessageRow(SQLModel, table=True):
+    """The transcript of a conversation; append-only."""
+
+    __tablename__ = "messages"
+    __table_args__: ClassVar = (ForeignKeyConstraint(["turn_id"], ["turns.turn_id"]),)
+
+    tenant_id: str = _text(primary_key=True)
+    conversation_id: str = _text(primary_key=True)
+    position: int = Field(primary_key=True)
+    turn_id: str = _text()
+    role: str = _text()
+    message_id: str | None = _text(nullable=True)
+    call_id: str | None = _text(nullable=True)
+    body: str = _text()
+    """The message as a chat request carries it, JSON."""
+    meta: str | None = _text(nullable=True)
+    """What a request does not carry, JSON."""
+    created_at: datetime = _instant()
+
+
+class ReceivedRow(SQLModel, table=True):
+    """Message ids that are taken, for as long as their conversation lives."""
+
+    __tablename__ = "received"
+    __table_args__: ClassVar = (ForeignKeyConstraint(["turn_id"], ["turns.turn_id"]),)
+
+    tenant_id: str = _text(primary_key=True)
+    conversation_id: str = _text(primary_key=True)
+    message_id: str = _text(primary_key=True)
+    turn_id: str = _text()
+    digest: str = _text()
+    received_at: datetime = _instant()
+
+
+class ModelFailureRow(SQLModel, table=True):
+    """The failure history: a projection of the MODEL_FAILED events, written with them."""
+
+    __tablename__ = "model_failures"
+    __table_args__: ClassVar = (
+        ForeignKeyConstraint(["turn_id"], ["turns.turn_id"]),
+        Index("model_failures_of_turn", "turn_id", "model_attempt"),
+    )
+
+    failure_id: str = _text(primary_key=True)
+    turn_id: str = _text()
+    failure_type: str = _text()
+    model_attempt: int
+    occurred_at: datetime = _instant()
+    body: str = _text()
+
+
+class AuditRow(SQLModel, table=True):
+    """Who asked for what, accepted or refused; never changed."""
+
+    __tablename__ = "audit"
+    __table_args__: ClassVar = (
+        Index("audit_of_turn", "tenant_id", "turn_id", "seq"),
+        CheckConstraint("outcome IN ('accepted', 'refused')", name="audit_outcome_known"),
+    )
+
+    seq: int | None = Field(
+        default=None, sa_column=Column(BigInteger, Identity(always=True), primary_key=True)
+    )
+    tenant_id: str = _text()
+    actor_id: str = _text()
+    at: datetime = _instant()
+    action: str = _text()
+    outcome: str = _text()
+    code: str | None = _text(nullable=True)
+    conversation_id: str | None = _text(nullable=True)
+    turn_id: str | None = _text(nullable=True)
+    failure_id: str | None = _text(nullable=True)
+    request_id: str = _text()
+    version_before: int | None = Field(default=None)
+    version_after: int | None = Field(default=None)
+    status_before: str | None = _text(nullable=True)
+    status_after: str | None = _text(nullable=True)
+
+
+class AgentRow(SQLModel, table=True):
+    """Agent versions that have been declared once; a version never changes."""
+
+    __tablename__ = "agents"
+
+    agent_id: str = _text(primary_key=True)
+    version: str = _text(primary_key=True)
+    declaration_hash: str = _text()
+    declared_at: datetime = _instant()

@@ -1,0 +1,86 @@
+"""Turns and events as the store keeps them.
+
+A turn's row has columns for what is searched and a JSON body for the rest. An event that adds a
+message keeps only its position: the message stands once, in the transcript, and is put back when
+the journal is read.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+from pydantic import TypeAdapter
+
+from app.turn.events import Event
+from app.turn.failures import ModelFailure
+from app.turn.state import Turn
+from app.turn.transcript import Message
+
+_TURN = TypeAdapter(Turn)
+_EVENTS = TypeAdapter(tuple[Event, ...])
+_FAILURE = TypeAdapter(ModelFailure)
+_ELSEWHERE = {"identity", "version", "created_at"}
+_MESSAGE_FIELD = {
+    "MESSAGE_ADDED": "message",
+    "MODEL_COMPLETED": "message",
+    "TOOL_COMPLETED": "result",
+    "TOOL_FAILED": "result",
+    "TOOL_INTERRUPTED": "result",
+}
+
+
+def encode_turn(turn: Turn) -> str:
+    """What of the turn has no column of its own."""
+    return _TURN.dump_json(turn, exclude=_ELSEWHERE).decode()
+
+
+def decode_turn(row: Mapping[str, Any]) -> Turn:
+    """The turn of a row with the columns of `TURN_COLUMNS`.
+
+    Raises:
+        pydantic.ValidationError: the body is of a newer version than this code (case 56).
+    """
+    identity = {
+        "turn_id": row["turn_id"],
+        "tenant_id": row["tenant_id"],
+        "conversation_id": row["conversation_id"],
+        "agent_id": row["agent_id"],
+        "agent_version": row["agent_version"],
+    }
+    body = orjson.loads(row["body"])
+    known = {"identity": identity, "version": row["version"], "created_at": row["created_at"]}
+    return _TURN.validate_python(body | known)
+
+
+TURN_COLUMNS = (
+    "t.turn_id, t.tenant_id, t.conversation_id, t.agent_id, t.agent_version, "
+    "t.version, t.body, t.created_at, t.updated_at"
+)
+
+
+def encode_events(events: Sequence[Event]) -> str:
+    return _EVENTS.dump_json(tuple(events), exclude={"__all__": {"message", "result"}}).decode()
+
+
+def positions_in(encoded: str) -> set[int]:
+    """The positions whose messages `decode_events` needs."""
+    return {
+        event["position"]
+        for event in orjson.loads(encoded)
+        if event["type"] in _MESSAGE_FIELD and event["position"] is not None
+    }
+
+
+def decode_events(encoded: str, messages: Mapping[int, Message]) -> tuple[Event, ...]:
+    """The events of one journal row, their messages put back from `messages` by position."""
+    raw: list[dict[str, Any]] = orjson.loads(encoded)
+    for event in raw:
+        field = _MESSAGE_FIELD.get(event["type"])
+        if field is not None:
+            position = event["position"]
+            event[field] = None if position is None else messages[position]
+    return _EVENTS.validate_python(raw)
+
+
+def encode_failure(failure: ModelFailure) -> str:
+    return _FAILURE.dump_json(failure).decode()
