@@ -1,0 +1,1 @@
+"""The imperative shell of one turn: it carries news to the core and carries out its wishes."""

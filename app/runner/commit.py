@@ -1,0 +1,153 @@
+"""Decide, store, tell: the only way a turn changes.
+
+A change that loses a race is decided anew on the turn as it then is: a request may be refused now,
+a report may have become stale. A commit whose answer is lost is looked up in the journal before
+anything else is done, since it happened wholly or not at all; while the database cannot be reached
+that look-up is what is repeated.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import structlog
+
+from app.ports import (
+    Claim,
+    ClaimLost,
+    Clock,
+    Command,
+    Commit,
+    HistoryMessage,
+    OutcomeUnknown,
+    StoreUnavailable,
+    TurnStore,
+    VersionConflict,
+    Wakeups,
+)
+from app.turn.agent import Agent
+from app.turn.decide import decide, decide_request
+from app.turn.events import Event
+from app.turn.evolve import advance
+from app.turn.ids import TurnId
+from app.turn.inputs import Report, Request
+from app.turn.state import Status, Turn
+
+_LOOK_AGAIN_SECONDS = (0.05, 0.2, 0.5, 1.0, 2.0, 2.0)
+_MOST_RACES = 50
+_RUNNABLE = frozenset({Status.READY, Status.RUNNING})
+
+_Decision: TypeAlias = Callable[[Turn], tuple[Event, ...]]
+
+_log = structlog.get_logger(__name__)
+
+
+class VersionMoved(Exception):  # noqa: N818 - it says what happened
+    """The turn is not at the version that the caller has seen."""
+
+    def __init__(self, turn: Turn, expected_version: int | None) -> None:
+        super().__init__(f"the turn is at version {turn.version}, not {expected_version}")
+        self.turn = turn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """What a change came to."""
+
+    turn: Turn
+    events: Sequence[Event]
+    """Empty when there was nothing new to say."""
+    messages: Sequence[HistoryMessage]
+    raced: bool
+    """Somebody else changed the turn meanwhile; what is remembered of it may be incomplete."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnWriter:
+    """Writes turns through the store, on behalf of people and of workers."""
+
+    store: TurnStore
+    wakeups: Wakeups
+    clock: Clock
+
+    async def request(
+        self, turn: Turn, given: Request, command: Command, *, expected_version: int | None = None
+    ) -> Written:
+        """Carry out what a person asks, if the turn is at `expected_version` where one is given.
+
+        Raises:
+            Rejected: the turn, as it is at the end of any race, does not admit it.
+            VersionMoved: it is not at `expected_version`.
+            VersionConflict: it lost every one of many races.
+            OutcomeUnknown: the database went away and could not be asked what became of it.
+        """
+
+        def decision(now: Turn) -> tuple[Event, ...]:
+            if expected_version not in (None, now.version):
+                raise VersionMoved(now, expected_version)
+            return decide_request(now, given, at=self.clock())
+
+        return await self._write(turn, decision, None, command)
+
+    async def report(self, turn: Turn, given: Report, agent: Agent, claim: Claim) -> Written:
+        """Store what a worker has seen or is about to do.
+
+        Raises:
+            ClaimLost: the turn is another worker's now; nothing was written.
+            OutcomeUnknown: as above.
+        """
+        return await self._write(
+            turn, lambda now: decide(now, given, at=self.clock(), agent=agent), claim, None
+        )
+
+    async def _write(
+        self, turn: Turn, decision: _Decision, claim: Claim | None, command: Command | None
+    ) -> Written:
+        raced = False
+        for _ in range(_MOST_RACES):
+            events = decision(turn)
+            if not events:
+                return Written(turn=turn, events=(), messages=(), raced=raced)
+            commit = Commit(before=turn, after=advance(turn, events), events=events)
+            try:
+                messages = await self.store.append(commit, claim=claim, command=command)
+            except VersionConflict:
+                turn, raced = await self._reload(turn), True
+                continue
+            except OutcomeUnknown as error:
+                _log.warning("commit_outcome_unknown", turn_id=turn.identity.turn_id)
+                if not await self._happened(commit, error):
+                    turn, raced = await self._reload(turn), True
+                    continue
+                messages, raced = (), True
+            self._tell(commit.after)
+            return Written(turn=commit.after, events=events, messages=messages, raced=raced)
+        message = f"turn {turn.identity.turn_id!r} changed {_MOST_RACES} times meanwhile"
+        raise VersionConflict(message)
+
+    def _tell(self, turn: Turn) -> None:
+        runnable = turn.status in _RUNNABLE and turn.attempt_in_flight is None
+        self.wakeups.announce(turn.identity.turn_id, runnable=runnable)
+
+    async def _reload(self, turn: Turn) -> Turn:
+        found = await self.store.load(turn.identity.turn_id)
+        if found is None:
+            message = f"turn {turn.identity.turn_id!r} is gone"
+            raise ClaimLost(message)
+        return found
+
+    async def _happened(self, commit: Commit, error: OutcomeUnknown) -> bool:
+        """Whether the journal holds this commit; asked until the database answers."""
+        for seconds in _LOOK_AGAIN_SECONDS:
+            with suppress(StoreUnavailable):
+                return await _in_journal(self.store, commit)
+            await asyncio.sleep(seconds)
+        raise error
+
+
+async def _in_journal(store: TurnStore, commit: Commit) -> bool:
+    turn_id: TurnId = commit.after.identity.turn_id
+    rows = await store.journal(turn_id, after=commit.before.version, limit=1)
+    return bool(rows) and tuple(rows[0].events) == tuple(commit.events)

@@ -1,0 +1,304 @@
+"""The one loop that drives a turn.
+
+    ask what is next; if the turn rests, stop;
+    otherwise write down that it begins, do it, write down how it ended.
+
+Starting, continuing, retrying and going on after a crash all run through it, because the next step
+is computed from the stored turn. The end of a step and the beginning of the next are one commit, so
+the loop acts only when the turn that comes back from a commit has in flight the very attempt that
+this commit announced. Anything else (a cancellation in between, another worker's begin) is news to
+be asked about again.
+"""
+
+import asyncio
+import random
+from collections.abc import Coroutine, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from app.ports import (
+    AgentCatalog,
+    Claim,
+    ClaimedTurn,
+    ClaimLost,
+    LoadedAgent,
+    NewId,
+    StoreUnavailable,
+    Tool,
+    TurnStore,
+    Wakeups,
+)
+from app.runner.commit import TurnWriter, Written
+from app.runner.live_text import OpenAnswer
+from app.runner.model_call import CallEnding, ModelCaller
+from app.runner.tool_calls import ToolRound
+from app.runner.transcript import Transcript
+from app.turn import inputs as i
+from app.turn.events import ModelCompleted
+from app.turn.evolve import JournalError
+from app.turn.failures import ModelFailure, RequestRefused
+from app.turn.ids import AttemptId, FailureId
+from app.turn.next_step import CallModel, RecoverLostStep, Rest, RunTools, next_step
+from app.turn.state import CallingModel, RunningTools, Turn
+from app.turn.transcript import AssistantMessage, ModelAnswer
+
+_LOOK_SECONDS = 1.5
+"""How often a running model call looks for a cancellation when no hint comes."""
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Driver:
+    """Drives claimed turns."""
+
+    store: TurnStore
+    writer: TurnWriter
+    wakeups: Wakeups
+    catalog: AgentCatalog
+    caller: ModelCaller
+    new_id: NewId
+    grace_seconds: float
+    """How long tools in flight may go on after a stop is asked for."""
+
+    async def drive(self, held: ClaimedTurn, stopping: asyncio.Event) -> bool:
+        """Drive a turn until it rests, or until `stopping` is set; whether it rests.
+
+        At rest the claim has been given up by the last commit. After a stop it has not, and the
+        turn may be left with a begun step, which whoever claims it next takes for lost: it is.
+
+        Raises:
+            ClaimLost: the turn is another worker's now.
+            StoreUnavailable, OutcomeUnknown: the database is away; the claim will run out.
+        """
+        identity = held.turn.identity
+        loaded = self.catalog.load(identity.agent_id, identity.agent_version)
+        if loaded is None:
+            _log.error("agent_version_unavailable", turn_id=identity.turn_id)
+            return False
+        transcript = await Transcript.load(self.store, held.turn)
+        drive = _Drive(self, held, loaded, transcript, stopping)
+        try:
+            return await drive.run()
+        finally:
+            await drive.close()
+
+
+class _Drive:
+    """One turn in the hands of one worker."""
+
+    def __init__(
+        self,
+        driver: Driver,
+        held: ClaimedTurn,
+        loaded: LoadedAgent,
+        transcript: Transcript,
+        stopping: asyncio.Event,
+    ) -> None:
+        self._driver = driver
+        self._turn = held.turn
+        self._claim: Claim = held.claim
+        self._agent = loaded.agent
+        self._tools: Mapping[str, Tool] = loaded.tools
+        self._transcript = transcript
+        self._stopping = stopping
+        self._announced: set[AttemptId] = set()
+        self._round: ToolRound | None = None
+        self._asked: AssistantMessage | None = None
+        self._claim_is_given_up = False
+
+    async def run(self) -> bool:
+        while not self._stopping.is_set():
+            if self._is_begun_here():
+                given = await self._perform()
+            else:
+                given = self._next_begin()
+                if given is None:
+                    return self._claim_is_given_up
+            if given is not None:
+                await self._report(given)
+        return False
+
+    async def close(self) -> None:
+        if self._round is not None:
+            await self._round.close()
+
+    def _is_begun_here(self) -> bool:
+        return self._turn.attempt_in_flight in self._announced
+
+    def _next_begin(self) -> i.Report | None:
+        """The begin to write down; `None` when the turn rests."""
+        match next_step(self._turn, at=self._driver.writer.clock()):
+            case Rest():
+                return None
+            case RecoverLostStep(attempt_id=lost):
+                return i.StepLost(attempt_id=lost, next_attempt_id=self._announce())
+            case CallModel() | RunTools():
+                return i.BeginStep(attempt_id=self._announce())
+
+    async def _report(self, given: i.Report) -> None:
+        written = await self._driver.writer.report(self._turn, given, self._agent, self._claim)
+        self._turn = written.turn
+        self._claim_is_given_up = bool(written.events)
+        if written.raced:
+            self._transcript = await Transcript.load(self._driver.store, self._turn)
+            self._asked = None
+            return
+        self._transcript.add(written.messages)
+        self._remember_calls(written)
+
+    def _remember_calls(self, written: Written) -> None:
+        for event in written.events:
+            if isinstance(event, ModelCompleted) and event.message is not None:
+                self._asked = event.message
+
+    def _announce(self) -> AttemptId:
+        attempt_id = AttemptId(self._driver.new_id("att"))
+        self._announced.add(attempt_id)
+        return attempt_id
+
+    async def _perform(self) -> i.Report | None:
+        """Do the step in flight; `None` when it was dropped: look at the turn anew."""
+        match self._turn.state:
+            case CallingModel(attempt_id=attempt_id):
+                return await self._call_model(attempt_id)
+            case RunningTools() as state:
+                return await self._run_tools(state)
+            case _:
+                return None
+
+    # --- The model -------------------------------------------------------------------------------
+
+    async def _call_model(self, attempt_id: AttemptId) -> i.Report | None:
+        answer = OpenAnswer(attempt_id=attempt_id, started_version=self._turn.version)
+
+        async def store_text() -> None:
+            await self._report(
+                i.ModelWrote(attempt_id=attempt_id, text=answer.text, reasoning=answer.reasoning)
+            )
+
+        call = self._driver.caller.call(
+            self._turn.identity.turn_id,
+            self._agent,
+            self._transcript.bodies(),
+            attempt=self._turn.counters.model_attempts,
+            answer=answer,
+            store_text=store_text,
+        )
+        ended, ending = await self._unless_interrupted(call, attempt_id)
+        if ended:
+            return self._ending(attempt_id, answer, ending)
+        if self._turn.cancel_requested:
+            return i.StepAbandoned(attempt_id=attempt_id)
+        return None
+
+    def _ending(
+        self, attempt_id: AttemptId, answer: OpenAnswer, ending: CallEnding | None
+    ) -> i.Report:
+        failure_id = FailureId(self._driver.new_id("fail"))
+        match ending:
+            case ModelAnswer():
+                return i.ModelAnswered(
+                    attempt_id=attempt_id,
+                    answer=ending,
+                    next_attempt_id=self._announce(),
+                    failure_id=failure_id,
+                    taken_call_ids=self._transcript.call_ids,
+                )
+            case ModelFailure():
+                return i.ModelGaveUp(
+                    attempt_id=attempt_id,
+                    failure=ending,
+                    failure_id=failure_id,
+                    text=answer.text,
+                    reasoning=answer.reasoning,
+                    chance=random.random(),  # noqa: S311 - jitter is no secret
+                )
+            case RequestRefused():
+                return i.ModelRefused(attempt_id=attempt_id, refusal=ending)
+            case None:
+                return i.StepCrashed(attempt_id=attempt_id)
+
+    async def _unless_interrupted(
+        self, call: Coroutine[Any, Any, CallEnding | None], attempt_id: AttemptId
+    ) -> tuple[bool, CallEnding | None]:
+        """Whether the call came to its own end, and how; otherwise it has been dropped."""
+        calling = asyncio.create_task(call)
+        watching = asyncio.create_task(self._until_overtaken(attempt_id))
+        stopping = asyncio.create_task(self._stopping.wait())
+        tasks = (calling, watching, stopping)
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            if calling.done():
+                return True, calling.result()
+            if watching.done():
+                self._turn = watching.result()
+            return False, None
+        finally:
+            await cancel_and_wait(tasks)
+
+    async def _until_overtaken(self, attempt_id: AttemptId) -> Turn:
+        """The turn, as soon as its cancellation is asked for or the attempt is not ours."""
+        turn_id = self._turn.identity.turn_id
+        with self._driver.wakeups.watch(turn_id) as wakeup:
+            while True:
+                await wakeup.wait(_LOOK_SECONDS)
+                with suppress(StoreUnavailable):
+                    found = await self._driver.store.load(turn_id)
+                    if found and (found.cancel_requested or found.attempt_in_flight != attempt_id):
+                        return found
+
+    # --- Tools -----------------------------------------------------------------------------------
+
+    async def _run_tools(self, state: RunningTools) -> i.Report | None:
+        try:
+            finished = await self._some_finished(state)
+        except (StoreUnavailable, ClaimLost):
+            raise
+        except Exception:  # noqa: BLE001 - a tool is foreign code
+            _log.exception("tool_crashed", turn_id=self._turn.identity.turn_id)
+            return i.StepCrashed(attempt_id=state.attempt_id)
+        if not finished:
+            return None
+        return i.ToolsFinished(
+            attempt_id=state.attempt_id, finished=finished, next_attempt_id=self._announce()
+        )
+
+    async def _some_finished(self, state: RunningTools) -> tuple[i.FinishedCall, ...]:
+        tools = await self._round_of(state)
+        tools.start_marked(state)
+        finishing = asyncio.create_task(tools.some_finished())
+        stopping = asyncio.create_task(self._stopped_and_out_of_grace())
+        try:
+            await asyncio.wait((finishing, stopping), return_when=asyncio.FIRST_COMPLETED)
+            return finishing.result() if finishing.done() else ()
+        finally:
+            await cancel_and_wait((finishing, stopping))
+
+    async def _round_of(self, state: RunningTools) -> ToolRound:
+        if self._round is None or self._round.asked_at != state.asked_at:
+            asked = self._asked or await self._message_that_asked(state)
+            self._round = ToolRound(self._turn.identity.turn_id, state.asked_at, asked, self._tools)
+        return self._round
+
+    async def _message_that_asked(self, state: RunningTools) -> AssistantMessage:
+        message = await self._driver.store.message_at(self._turn, state.asked_at)
+        if isinstance(message, AssistantMessage):
+            return message
+        wrong = f"no message of the model at {state.asked_at}"
+        raise JournalError(wrong)
+
+    async def _stopped_and_out_of_grace(self) -> None:
+        await self._stopping.wait()
+        await asyncio.sleep(self._driver.grace_seconds)
+
+
+async def cancel_and_wait(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """End tasks that are no longer wanted, whatever they come to."""
+    pending = [task for task in tasks if not task.done()]
+    for task in pending:
+        task.cancel()
+    await asyncio.gather(*pending, return_exceptions=True)

@@ -1,0 +1,119 @@
+"""One model call: its answer is shown as it comes, stored in batches, handed back at its end."""
+
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import structlog
+
+from app.ports import (
+    ModelDirectory,
+    ModelRequest,
+    ReasoningDelta,
+    ResolvedModel,
+    TextDelta,
+)
+from app.runner.live_text import LiveText, OpenAnswer
+from app.turn.agent import Agent
+from app.turn.failures import FailureType, ModelFailure, RequestRefused
+from app.turn.ids import TurnId
+from app.turn.transcript import ModelAnswer
+
+_BATCH_SECONDS = 0.25
+_BATCH_CHARACTERS = 2_048
+
+CallEnding: TypeAlias = ModelAnswer | ModelFailure | RequestRefused
+StoreText: TypeAlias = Callable[[], Awaitable[None]]
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCaller:
+    """Makes model calls for turns."""
+
+    models: ModelDirectory
+    live_text: LiveText
+
+    async def call(
+        self,
+        turn_id: TurnId,
+        agent: Agent,
+        messages: Sequence[str],
+        *,
+        attempt: int,
+        answer: OpenAnswer,
+        store_text: StoreText,
+    ) -> CallEnding | None:
+        """How the call ended; `None` after a fault of ours, which is then in the log.
+
+        Args:
+            turn_id: whose call it is.
+            agent: supplies instructions, tools and the model's name.
+            messages: the history, as stored.
+            attempt: requests sent so far in this turn, this one included.
+            answer: grows while the model writes, for those who read along.
+            store_text: stores what is new of `answer`; called about every 250 ms or 2,048
+                characters while text comes.
+        """
+        found = self.models.resolve(agent.model)
+        if isinstance(found, ModelFailure):
+            return found
+        request = ModelRequest(
+            model=found.model,
+            instructions=agent.instructions,
+            messages=messages,
+            tools=agent.tools,
+            attempt=attempt,
+        )
+        with self.live_text.opened(turn_id, answer):
+            return await self._read(turn_id, found, request, answer, store_text)
+
+    async def _read(
+        self,
+        turn_id: TurnId,
+        found: ResolvedModel,
+        request: ModelRequest,
+        answer: OpenAnswer,
+        store_text: StoreText,
+    ) -> CallEnding | None:
+        batch = _Batch()
+        async with aclosing(found.client.stream(request)) as events:
+            while True:
+                try:
+                    event = await anext(events, _NO_ENDING)
+                except Exception:  # noqa: BLE001 - a client is foreign code
+                    _log.exception("model_client_failed", turn_id=turn_id, provider=found.provider)
+                    return None
+                match event:
+                    case TextDelta(text=text):
+                        answer.text += text
+                    case ReasoningDelta(text=text):
+                        answer.reasoning += text
+                    case _:
+                        return event
+                self.live_text.grown(turn_id)
+                if batch.is_full_with(text):
+                    await store_text()
+                    batch = _Batch()
+
+
+class _Batch:
+    """Text that is not stored yet; its age counts from its first piece."""
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+        self._characters = 0
+
+    def is_full_with(self, text: str) -> bool:
+        now = time.monotonic()
+        self._since = now if self._since is None else self._since
+        self._characters += len(text)
+        return now - self._since >= _BATCH_SECONDS or self._characters >= _BATCH_CHARACTERS
+
+
+_NO_ENDING = ModelFailure(
+    type=FailureType.UNAVAILABLE, message="the answer stopped without an ending", retryable=True
+)

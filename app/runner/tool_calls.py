@@ -1,0 +1,69 @@
+"""Running the tools of one round.
+
+Every call that has its begin mark runs as a task of its own. Results are handed over as they come:
+at once when a writing call has ended, because nothing may stand between an effect and its record;
+otherwise after a moment, so that calls which end together cost one commit.
+"""
+
+import asyncio
+from collections.abc import Mapping
+
+from app.ports import Tool, ToolContext, ToolOutput
+from app.turn.agent import Effect
+from app.turn.ids import CallId, TurnId, idempotency_key
+from app.turn.inputs import FinishedCall
+from app.turn.state import OpenCall, RunningTools
+from app.turn.transcript import AssistantMessage
+
+_TOGETHER_SECONDS = 0.005
+"""Calls that end within this time of one another are stored together."""
+
+
+class ToolRound:
+    """The tasks of one round; `close` ends those that are left."""
+
+    def __init__(
+        self, turn_id: TurnId, asked_at: int, asked: AssistantMessage, tools: Mapping[str, Tool]
+    ) -> None:
+        self.asked_at = asked_at
+        self._turn_id = turn_id
+        self._arguments = {call.call_id: call.arguments for call in asked.tool_calls}
+        self._tools = tools
+        self._tasks: dict[asyncio.Task[ToolOutput], OpenCall] = {}
+
+    def start_marked(self, state: RunningTools) -> None:
+        """Start every call that is marked as begun and not running yet."""
+        running = {call.call_id for call in self._tasks.values()}
+        for call in state.calls:
+            if call.in_flight and call.call_id not in running:
+                self._tasks[asyncio.create_task(self._run(call), name=call.call_id)] = call
+
+    async def some_finished(self) -> tuple[FinishedCall, ...]:
+        """Wait until at least one call has ended; those that ended, in no particular order."""
+        done, pending = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+        if pending and not any(self._tasks[task].effect is Effect.WRITES for task in done):
+            more, _ = await asyncio.wait(pending, timeout=_TOGETHER_SECONDS)
+            done |= more
+        return tuple(_finished(self._tasks.pop(task).call_id, task.result()) for task in done)
+
+    async def close(self) -> None:
+        """Cancel what is still running and wait until it is gone."""
+        tasks = list(self._tasks)
+        self._tasks.clear()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _run(self, call: OpenCall) -> ToolOutput:
+        context = ToolContext(
+            turn_id=self._turn_id,
+            call_id=call.call_id,
+            idempotency_key=idempotency_key(self._turn_id, call.call_id),
+            attempt=call.attempt,
+            is_replay=call.attempt > 1,
+        )
+        return await self._tools[call.tool_name].run(self._arguments[call.call_id], context)
+
+
+def _finished(call_id: CallId, output: ToolOutput) -> FinishedCall:
+    return FinishedCall(call_id=call_id, outcome=output.outcome, content=output.content)

@@ -1,0 +1,1 @@
+"""Processes that drive turns: claim, drive, release."""

@@ -1,0 +1,123 @@
+"""The worker: claims turns that are due, drives them, and gives them back."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+import structlog
+
+from app.ports import (
+    AgentCatalog,
+    ClaimedTurn,
+    ClaimLost,
+    ClaimQueue,
+    OutcomeUnknown,
+    StoreUnavailable,
+    Wakeups,
+)
+from app.runner.drive import Driver, cancel_and_wait
+from app.turn.ids import TurnId
+from app.workers.heartbeat import Heartbeat
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSettings:
+    concurrency: int
+    """Turns driven at once; at least 1."""
+    poll_seconds: float
+    """How long a turn can go unnoticed when every hint is lost."""
+    renew_seconds: float
+    give_up_seconds: float
+
+
+@dataclass(slots=True, kw_only=True)
+class Worker:
+    """Drives up to `settings.concurrency` turns at once until it is stopped."""
+
+    name: str
+    """Unique among living workers."""
+    settings: WorkerSettings
+    claims: ClaimQueue
+    wakeups: Wakeups
+    catalog: AgentCatalog
+    driver: Driver
+    _held: dict[TurnId, ClaimedTurn] = field(default_factory=dict)
+    _driving: dict[TurnId, asyncio.Task[None]] = field(default_factory=dict)
+
+    async def run(self, stopping: asyncio.Event) -> None:
+        """Work until `stopping` is set; then drop model calls, let tools end, release.
+
+        Never raises because of a turn or because the database is away.
+        """
+        heartbeat = asyncio.create_task(self._heartbeat().run())
+        try:
+            while not stopping.is_set():
+                if not await self._claim_some(stopping):
+                    await self._something_to_do(stopping)
+            await asyncio.gather(*self._driving.values(), return_exceptions=True)
+        finally:
+            await cancel_and_wait([heartbeat, *self._driving.values()])
+
+    async def _claim_some(self, stopping: asyncio.Event) -> bool:
+        free = self.settings.concurrency - len(self._driving)
+        if free <= 0:
+            return False
+        try:
+            claimed = await self.claims.claim(
+                self.name, limit=free, versions=self.catalog.versions()
+            )
+        except StoreUnavailable:
+            _log.warning("claim_failed", worker=self.name)
+            return False
+        for turn in claimed:
+            self._start(turn, stopping)
+        return bool(claimed)
+
+    def _start(self, claimed: ClaimedTurn, stopping: asyncio.Event) -> None:
+        turn_id = claimed.turn.identity.turn_id
+        self._held[turn_id] = claimed
+        task = asyncio.create_task(self._drive(claimed, stopping), name=f"drive {turn_id}")
+        self._driving[turn_id] = task
+
+    async def _drive(self, claimed: ClaimedTurn, stopping: asyncio.Event) -> None:
+        turn_id = claimed.turn.identity.turn_id
+        try:
+            if not await self.driver.drive(claimed, stopping):
+                await self._release(claimed)
+        except (ClaimLost, OutcomeUnknown, StoreUnavailable) as reason:
+            # Not released: if the claim is still ours it runs out, and that is a pause for free.
+            _log.warning("drive_ended", turn_id=turn_id, reason=type(reason).__name__)
+        except Exception:  # noqa: BLE001 - one turn's fault must not end the others
+            _log.exception("drive_failed", turn_id=turn_id)
+        finally:
+            del self._held[turn_id], self._driving[turn_id]
+            self.wakeups.runnable.set()
+
+    async def _release(self, claimed: ClaimedTurn) -> None:
+        held = {claimed.turn.identity.turn_id: claimed.claim.epoch}
+        await self.claims.release(self.name, held)
+
+    async def _something_to_do(self, stopping: asyncio.Event) -> None:
+        """Until a hint comes, a place gets free, the poll interval is over or we must stop."""
+        hint = asyncio.create_task(self.wakeups.runnable.wait(self.settings.poll_seconds))
+        stop = asyncio.create_task(stopping.wait())
+        try:
+            await asyncio.wait((hint, stop), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await cancel_and_wait((hint, stop))
+
+    def _heartbeat(self) -> Heartbeat:
+        return Heartbeat(
+            claims=self.claims,
+            worker=self.name,
+            renew_seconds=self.settings.renew_seconds,
+            give_up_seconds=self.settings.give_up_seconds,
+            held=lambda: {turn_id: held.claim.epoch for turn_id, held in self._held.items()},
+            drop=self._drop,
+        )
+
+    def _drop(self, turn_id: TurnId) -> None:
+        task = self._driving.get(turn_id)
+        if task is not None:
+            task.cancel()
