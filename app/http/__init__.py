@@ -1,0 +1,1 @@
+"""HTTP conventions: problems, sign-in, audit, entity tags, event streams."""

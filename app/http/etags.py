@@ -1,0 +1,25 @@
+"""Entity tags: a turn's version is its tag."""
+
+import re
+
+from app.http.error_handlers import ProblemError
+
+_TAG = re.compile(r'(?:W/)?"(\d{1,9})"')
+
+
+def etag(version: int) -> str:
+    return f'"{version}"'
+
+
+def version_in(if_match: str | None) -> int | None:
+    """The version an `If-Match` header asks for; `None` when any will do.
+
+    Raises:
+        ProblemError: the header is not one tag of ours.
+    """
+    if if_match is None or if_match.strip() == "*":
+        return None
+    match = _TAG.fullmatch(if_match.strip())
+    if match is None:
+        raise ProblemError("bad_request", 'If-Match takes one version, such as "17", or *')
+    return int(match[1])

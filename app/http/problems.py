@@ -1,0 +1,101 @@
+"""The one table of errors: every code, its status and its title; RFC 9457 documents made from it.
+
+Each code has a page in docs/problems; a test holds the table and the pages together.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+from starlette.responses import JSONResponse
+from starlette.types import Scope
+
+from app.turn.actions import Action
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    status: int
+    title: str
+
+
+PROBLEMS: Mapping[str, Kind] = {
+    "unauthenticated": Kind(401, "Sign in first."),
+    "login_code_invalid": Kind(401, "This sign-in code is wrong or was used."),
+    "forbidden": Kind(403, "Your role does not allow this."),
+    "cross_site": Kind(403, "This request comes from another site."),
+    "not_found": Kind(404, "There is nothing at this address."),
+    "turn_not_found": Kind(404, "There is no such turn."),
+    "conversation_not_found": Kind(404, "There is no such conversation."),
+    "method_not_allowed": Kind(405, "This address does not take that method."),
+    "conversation_busy": Kind(409, "The conversation already has a turn at work."),
+    "turn_not_blocked": Kind(409, "The turn is not waiting for a command."),
+    "turn_terminal": Kind(409, "The turn has ended and takes no more commands."),
+    "wrong_command": Kind(409, "The turn waits for something else than this command."),
+    "correlation_mismatch": Kind(409, "The command names something that is not current."),
+    "retry_not_due": Kind(409, "The scheduled retry is not due yet."),
+    "version_conflict": Kind(409, "Others changed the turn at the same time."),
+    "agent_version_unavailable": Kind(409, "The turn's version of its agent is not there."),
+    "precondition_failed": Kind(412, "The turn is not at the version you have seen."),
+    "payload_too_large": Kind(413, "The request's body is too large."),
+    "payload_invalid": Kind(422, "The request says something that cannot be."),
+    "messages_required": Kind(422, "A message needs content."),
+    "bad_request": Kind(400, "The request cannot be understood."),
+    "cursor_invalid": Kind(400, "The cursor is not one of this list or stream."),
+    "idempotency_key_unsupported": Kind(400, "Idempotency-Key is not supported yet."),
+    "internal_error": Kind(500, "Something went wrong on our side."),
+    "store_unavailable": Kind(503, "The database does not answer."),
+}
+
+_STORE_RETRY_AFTER_SECONDS = 2
+
+
+def problem(
+    code: str,
+    detail: str,
+    scope: Scope,
+    *,
+    extra: Mapping[str, Any] | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> JSONResponse:
+    """The answer for an error; also tells the audit what became of the request.
+
+    Raises:
+        KeyError: for a code that is not in the table.
+    """
+    kind = PROBLEMS[code]
+    scope.setdefault("state", {})["problem_code"] = code
+    body: dict[str, Any] = {
+        "type": f"urn:turnkeeper:problem:{code}",
+        "title": kind.title,
+        "status": kind.status,
+        "detail": detail,
+        "code": code,
+    }
+    all_headers = dict(headers or {})
+    if code == "unauthenticated":
+        all_headers["WWW-Authenticate"] = "Bearer"
+    if code == "store_unavailable":
+        all_headers["Retry-After"] = str(_STORE_RETRY_AFTER_SECONDS)
+    return JSONResponse(
+        body | dict(extra or {}),
+        status_code=kind.status,
+        headers=all_headers,
+        media_type="application/problem+json",
+    )
+
+
+def code_for_status(status: int) -> str:
+    """The code of an error that the framework itself answers."""
+    known = {404: "not_found", 405: "method_not_allowed", 413: "payload_too_large"}
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return "internal_error"
+    return known.get(status, "bad_request")
+
+
+def action_json(action: Action) -> dict[str, Any]:
+    """An action as turn resources and refusals carry it."""
+    optional = {"failureId": action.failure_id, "reason": action.reason}
+    present = {name: value for name, value in optional.items() if value is not None}
+    return {"command": action.command, "enabled": action.enabled} | present

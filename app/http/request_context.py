@@ -1,0 +1,68 @@
+"""The outermost ring of a request: its id, its line in the log, and the net under it."""
+
+import re
+import secrets
+import time
+
+import structlog
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.http.problems import problem
+
+_ACCEPTABLE_ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
+
+_log = structlog.get_logger("app.http")
+
+
+class RequestContext:
+    """Gives every request an id (the caller's `X-Request-Id`, if it is one) and logs its end.
+
+    An exception that nobody has answered becomes a 500 here; what it says goes to the log only.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request_id = _request_id(Headers(scope=scope).get("x-request-id"))
+        scope.setdefault("state", {})["request_id"] = request_id
+        with structlog.contextvars.bound_contextvars(request_id=request_id):
+            await self._answered(scope, receive, send, request_id)
+
+    async def _answered(self, scope: Scope, receive: Receive, send: Send, request_id: str) -> None:
+        began = time.monotonic()
+        status = 0
+
+        async def send_with_id(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                MutableHeaders(scope=message)["X-Request-Id"] = request_id
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_with_id)
+        except Exception:  # the outermost loop: whatever it is, the caller gets an answer
+            _log.exception("request_failed", method=scope["method"], path=scope["path"])
+            if status:
+                raise
+            detail = f"the log has it under request {request_id}"
+            await problem("internal_error", detail, scope)(scope, receive, send_with_id)
+        finally:
+            _log.info(
+                "request",
+                method=scope["method"],
+                path=scope["path"],
+                status=status,
+                seconds=round(time.monotonic() - began, 4),
+            )
+
+
+def _request_id(given: str | None) -> str:
+    if given and _ACCEPTABLE_ID.fullmatch(given):
+        return given
+    return f"req_{secrets.token_hex(8)}"

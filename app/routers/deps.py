@@ -1,0 +1,68 @@
+"""What routes ask for, as annotated types."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Header, Query, Request
+
+from app.http.auth import Authenticator, LoginCodes
+from app.http.error_handlers import ProblemError
+from app.http.etags import version_in
+from app.routers.preferences import Preference, parse_prefer
+from app.routers.sentences import Language, language_of
+from app.services.deps import Caller, Services
+from app.services.principal import Principal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppState:
+    """What the application keeps for its routes."""
+
+    services: Services
+    authenticator: Authenticator
+    login_codes: LoginCodes
+    stopping: asyncio.Event
+    """Set when the process is about to stop: streams end, so that readers come back elsewhere."""
+
+
+def _state(request: Request) -> AppState:
+    state: AppState = request.app.state.turnkeeper
+    return state
+
+
+def _services(request: Request) -> Services:
+    return _state(request).services
+
+
+def _principal(request: Request) -> Principal:
+    principal: Principal | None = request.scope["state"].get("principal")
+    if principal is None:
+        raise ProblemError("unauthenticated", "this needs a token or a session")
+    return principal
+
+
+def _caller(request: Request, principal: Annotated[Principal, Depends(_principal)]) -> Caller:
+    return Caller(principal=principal, request_id=request.scope["state"]["request_id"])
+
+
+def _language(accept_language: Annotated[str | None, Header()] = None) -> Language:
+    return language_of(accept_language)
+
+
+def _if_match(if_match: Annotated[str | None, Header()] = None) -> int | None:
+    return version_in(if_match)
+
+
+def _prefer(prefer: Annotated[str | None, Header()] = None) -> Preference:
+    return parse_prefer(prefer)
+
+
+StateDep = Annotated[AppState, Depends(_state)]
+ServicesDep = Annotated[Services, Depends(_services)]
+CallerDep = Annotated[Caller, Depends(_caller)]
+LanguageDep = Annotated[Language, Depends(_language)]
+IfMatch = Annotated[int | None, Depends(_if_match)]
+Prefer = Annotated[Preference, Depends(_prefer)]
+Limit = Annotated[int, Query(ge=1, le=200)]
+CursorText = Annotated[str | None, Query(max_length=400)]

@@ -1,0 +1,204 @@
+"""Messages and conversations, in and out."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from app.ports import Conversation, ConversationSummary, StoredMessage
+from app.routers.wire import ID_PATTERN, Input, Output, Text
+from app.turn.state import Status, Turn
+from app.turn.transcript import (
+    AssistantMessage,
+    ClosingMessage,
+    ContentPart,
+    ImagePart,
+    TextPart,
+    ToolResult,
+    UserMessage,
+)
+
+_LONGEST_TEXT = 200_000
+
+Content = Annotated[Text, Field(min_length=1, max_length=_LONGEST_TEXT)]
+Id = Annotated[str, Field(pattern=ID_PATTERN)]
+
+
+class TextInput(Input):
+    type: Literal["text"]
+    text: Content
+
+
+class ImageInput(Input):
+    type: Literal["image"]
+    url: Annotated[Text, Field(max_length=4_096, pattern=r"^https?://\S+$")]
+
+
+PartInput = Annotated[TextInput | ImageInput, Field(discriminator="type")]
+Parts = Annotated[list[PartInput], Field(min_length=1, max_length=100)]
+
+
+class MessageBody(Input):
+    """A user's message."""
+
+    content: Content | Parts = Field(description="Text, or parts: text and images by URL.")
+    message_id: Id | None = Field(
+        default=None,
+        description="Makes the message safe to send twice. Made by the server when absent.",
+    )
+    agent_id: Id | None = Field(default=None, description="Who answers a new conversation.")
+    when_running: Literal["reject"] = Field(
+        default="reject", description="What to do while the conversation's turn is at work."
+    )
+
+    @model_validator(mode="after")
+    def _says_something(self) -> "MessageBody":
+        if not any(_is_said(part) for part in self.parts()):
+            message = "content is blank"
+            raise ValueError(message)
+        return self
+
+    def parts(self) -> tuple[ContentPart, ...]:
+        if isinstance(self.content, str):
+            return (TextPart(text=self.content),)
+        return tuple(
+            TextPart(text=part.text) if isinstance(part, TextInput) else ImagePart(url=part.url)
+            for part in self.content
+        )
+
+
+def _is_said(part: ContentPart) -> bool:
+    return isinstance(part, ImagePart) or bool(part.text.strip())
+
+
+class ConversationBody(Input):
+    agent_id: Id | None = None
+    title: Annotated[Text, Field(max_length=200)] | None = None
+
+
+class ToolCallOutput(Output):
+    call_id: str
+    tool_name: str
+    arguments: str
+
+
+class MessageOutput(Output):
+    """One message of a conversation; fields that its role does not have are absent."""
+
+    position: int
+    turn_id: str
+    role: Literal["user", "assistant", "tool", "closing"]
+    content: str | list[dict[str, Any]]
+    message_id: str | None = None
+    reasoning: str | None = None
+    tool_calls: list[ToolCallOutput] | None = None
+    stop_reason: str | None = None
+    call_id: str | None = None
+    tool_name: str | None = None
+    outcome: str | None = None
+    created_at: datetime
+
+
+class MessagePage(Output):
+    items: list[MessageOutput]
+    next_cursor: str | None
+
+
+class TurnReference(Output):
+    turn_id: str
+    status: Status
+    failure_id: str | None
+
+
+class ConversationOutput(Output):
+    conversation_id: str
+    agent_id: str
+    title: str
+    active_turn: TurnReference | None
+    last_turn: TurnReference | None
+    created_at: datetime
+    updated_at: datetime
+
+
+class ConversationPage(Output):
+    items: list[ConversationOutput]
+    next_cursor: str | None
+
+
+def content_output(content: tuple[ContentPart, ...]) -> str | list[dict[str, Any]]:
+    """As it was sent: one text is a string, anything else is parts."""
+    if len(content) == 1 and isinstance(content[0], TextPart):
+        return content[0].text
+    return [
+        {"type": "text", "text": part.text}
+        if isinstance(part, TextPart)
+        else {"type": "image", "url": part.url}
+        for part in content
+    ]
+
+
+def message_output(stored: StoredMessage) -> MessageOutput:
+    return MessageOutput(
+        position=stored.position,
+        turn_id=stored.turn_id,
+        created_at=stored.created_at,
+        **_said(stored),
+    )
+
+
+def _said(stored: StoredMessage) -> dict[str, Any]:
+    match stored.message:
+        case UserMessage(message_id=message_id, content=content):
+            return {
+                "role": "user",
+                "message_id": message_id,
+                "content": content_output(content),
+            }
+        case AssistantMessage() as message:
+            return {
+                "role": "assistant",
+                "content": message.text,
+                "reasoning": message.reasoning or None,
+                "tool_calls": [
+                    ToolCallOutput(
+                        call_id=call.call_id, tool_name=call.tool_name, arguments=call.arguments
+                    )
+                    for call in message.tool_calls
+                ]
+                or None,
+                "stop_reason": message.stop_reason,
+            }
+        case ToolResult() as result:
+            return {
+                "role": "tool",
+                "content": result.content,
+                "call_id": result.call_id,
+                "tool_name": result.tool_name,
+                "outcome": result.outcome,
+            }
+        case ClosingMessage(text=text):
+            return {"role": "closing", "content": text}
+
+
+def conversation_output(summary: ConversationSummary) -> ConversationOutput:
+    conversation: Conversation = summary.conversation
+    return ConversationOutput(
+        conversation_id=conversation.conversation_id,
+        agent_id=conversation.agent_id,
+        title=conversation.title,
+        active_turn=_reference(summary.active),
+        last_turn=_reference(summary.last),
+        created_at=conversation.created_at,
+        updated_at=conversation.updated_at,
+    )
+
+
+def _reference(turn: Turn | None) -> TurnReference | None:
+    if turn is None:
+        return None
+    failure = turn.current_failure
+    return TurnReference(
+        turn_id=turn.identity.turn_id,
+        status=turn.status,
+        failure_id=None if failure is None else failure.failure_id,
+    )

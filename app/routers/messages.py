@@ -1,0 +1,95 @@
+"""`/conversations/{id}/messages`."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Request, Response
+
+from app.routers.answers import (
+    json_answer,
+    posted_turn,
+    stream_answer,
+    turn_headers,
+    wants_events,
+)
+from app.routers.cursors import decode_position
+from app.routers.deps import CallerDep, CursorText, LanguageDep, Limit, Prefer, StateDep
+from app.routers.message_schemas import MessageBody, MessagePage, message_output
+from app.routers.turn_schemas import PostedTurnOutput
+from app.routers.wire import ID_PATTERN
+from app.services.conversations import list_messages
+from app.services.follow import Cursor
+from app.services.messages import Draft, post_message
+from app.services.turns import wait_until_at_rest
+from app.turn.ids import AgentId, ConversationId, MessageId
+
+router = APIRouter(prefix="/conversations/{conversation_id}/messages", tags=["messages"])
+
+ConversationPath = Annotated[str, Path(pattern=ID_PATTERN)]
+
+
+@router.post("", status_code=202, response_model=PostedTurnOutput)
+async def post_a_message(
+    conversation_id: ConversationPath,
+    body: MessageBody,
+    request: Request,
+    state: StateDep,
+    caller: CallerDep,
+    language: LanguageDep,
+    prefer: Prefer,
+) -> Response:
+    """Opens a turn, or goes on with the one that waits.
+
+    The conversation is made when it is new. A message whose `messageId` is known has no further
+    effect and answers with the turn that took it. `Prefer: wait=20` waits until the turn rests,
+    at most 60 s; `Accept: text/event-stream` answers with the turn's events.
+    """
+    services = state.services
+    draft = Draft(
+        conversation_id=ConversationId(conversation_id),
+        content=body.parts(),
+        message_id=MessageId(body.message_id or services.new_id("msg")),
+        agent_id=None if body.agent_id is None else AgentId(body.agent_id),
+    )
+    posted = await post_message(services, caller, draft)
+    if wants_events(request):
+        return stream_answer(
+            state,
+            caller,
+            posted.stored.turn.identity,
+            Cursor(version=posted.seen_version),
+            language,
+            headers=turn_headers(posted.stored),
+        )
+    stored = await wait_until_at_rest(services, caller, posted.stored, seconds=prefer.wait_seconds)
+    answer = await posted_turn(
+        services,
+        caller,
+        stored,
+        language,
+        message_id=draft.message_id,
+        seen_version=posted.seen_version,
+    )
+    return json_answer(answer, 202, turn_headers(stored) | prefer.applied)
+
+
+@router.get("")
+async def read_messages(
+    conversation_id: ConversationPath,
+    state: StateDep,
+    caller: CallerDep,
+    limit: Limit = 100,
+    cursor: CursorText = None,
+) -> MessagePage:
+    """The transcript, in order; a cursor stays good while messages are added."""
+    found = await list_messages(
+        state.services,
+        caller,
+        ConversationId(conversation_id),
+        after=decode_position(cursor),
+        limit=limit,
+    )
+    is_full = len(found) == limit
+    return MessagePage(
+        items=[message_output(message) for message in found],
+        next_cursor=str(found[-1].position) if is_full else None,
+    )

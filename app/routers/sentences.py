@@ -1,0 +1,114 @@
+"""What is said to people about a turn: safe sentences, in English and Chinese.
+
+Nothing a provider said is in them. A sentence is a title and an explanation; each is complete.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Literal, TypeAlias
+
+from app.turn.failures import FailureRecord, FailureType, TokenLimitPhase
+from app.turn.state import Failed, LimitReached, Turn
+
+Language: TypeAlias = Literal["en", "zh"]
+_Words: TypeAlias = Mapping[Language, str]
+
+_BY_TYPE: Mapping[FailureType, _Words] = {
+    FailureType.QUOTA_EXCEEDED: {
+        "en": "The usage allowance for this model is used up. Someone who manages the account has "
+        "to raise the allowance; until then a retry will probably be refused again.",
+        "zh": "该模型的可用额度已用完。需要由账户管理员补充额度；在此之前重试很可能再次被拒绝。",
+    },
+    FailureType.RATE_LIMITED: {
+        "en": "Too many requests at the moment. Try again in a little while.",
+        "zh": "目前请求过多。请稍后重试。",
+    },
+    FailureType.OVERLOADED: {
+        "en": "The model is busy. Try again in a little while.",
+        "zh": "模型繁忙。请稍后重试。",
+    },
+    FailureType.UNAVAILABLE: {
+        "en": "The model cannot be reached. This is a problem on the way to the model, "
+        "not with your request.",
+        "zh": "暂时无法连接到模型。问题出在与模型的连接上，与你的请求无关。",
+    },
+}
+
+_RATE_LIMITED_UNTIL: _Words = {
+    "en": "Too many requests at the moment. The model takes requests again at {time}.",
+    "zh": "目前请求过多。模型将于 {time} 恢复接收请求。",
+}
+
+_BY_PHASE: Mapping[TokenLimitPhase, _Words] = {
+    TokenLimitPhase.INPUT_CONTEXT: {
+        "en": "This conversation is too long for the model. A plain retry sends the same text "
+        "and is unlikely to help.",
+        "zh": "对话内容超出了模型可读取的长度。直接重试会发送同样的内容，很可能无济于事。",
+    },
+    TokenLimitPhase.OUTPUT: {
+        "en": "The answer was longer than the model may write. The part that was written is kept.",
+        "zh": "回答超出了模型可输出的长度。已写出的部分已保留。",
+    },
+    TokenLimitPhase.TOTAL_CONTEXT: {
+        "en": "This conversation and its answer together are too long for the model. Shorten the "
+        "history or ask for a shorter answer.",
+        "zh": "对话内容与回答合计超出了模型的长度上限。请缩短历史记录，或要求更短的回答。",
+    },
+    TokenLimitPhase.UNKNOWN: {
+        "en": "This request is too long for the model. Shorten the history or ask for a shorter "
+        "answer.",
+        "zh": "本次请求超出了模型的长度上限。请缩短历史记录，或要求更短的回答。",
+    },
+}
+
+_FAILED: Mapping[str, _Words] = {
+    "request_refused": {
+        "en": "The model does not take this request. Change it and send it again.",
+        "zh": "模型不接受此请求。请修改后重新发送。",
+    },
+    "internal_error": {
+        "en": "The turn ended because of an error on our side. Send the message again.",
+        "zh": "由于我方的错误，本轮已结束。请重新发送消息。",
+    },
+}
+
+_LIMIT: _Words = {
+    "en": "The turn reached a limit of its agent and ended.",
+    "zh": "本轮达到了智能体的上限，已结束。",
+}
+
+
+def language_of(accept_language: str | None) -> Language:
+    """Chinese when the caller prefers it to English, else English."""
+    for preference in (accept_language or "").lower().split(","):
+        tag = preference.split(";")[0].strip()
+        if tag.startswith("zh"):
+            return "zh"
+        if tag.startswith("en"):
+            return "en"
+    return "en"
+
+
+def sentence_for(turn: Turn, language: Language, retry_at: datetime | None) -> str | None:
+    """What a person is told about the turn; `None` when there is nothing to explain."""
+    if turn.current_failure is not None:
+        return failure_sentence(turn.current_failure, language, retry_at)
+    match turn.state:
+        case Failed(reason=reason):
+            return _FAILED.get(reason, _FAILED["internal_error"])[language]
+        case LimitReached():
+            return _LIMIT[language]
+        case _:
+            return None
+
+
+def failure_sentence(
+    record: FailureRecord, language: Language, retry_at: datetime | None = None
+) -> str:
+    """The sentence for a failure; a known time is given in UTC."""
+    failure = record.failure
+    if failure.type is FailureType.TOKEN_LIMIT_EXCEEDED:
+        return _BY_PHASE[failure.token_limit_phase or TokenLimitPhase.UNKNOWN][language]
+    if failure.type is FailureType.RATE_LIMITED and retry_at is not None:
+        return _RATE_LIMITED_UNTIL[language].format(time=retry_at.strftime("%H:%M UTC"))
+    return _BY_TYPE[failure.type][language]

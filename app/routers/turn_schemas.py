@@ -1,0 +1,199 @@
+"""The turn resource."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import Field
+
+from app.http.problems import action_json
+from app.ports import StoredTurn
+from app.routers.failure_schemas import FullFailure, SafeFailure, failure_output, millis
+from app.routers.sentences import Language, sentence_for
+from app.routers.wire import Input, Output
+from app.services.principal import Principal
+from app.turn.actions import actions
+from app.turn.state import Completed, Cursor, RetryScheduled, Status, Turn, WaitingForModel
+from app.turn.transcript import StopReason
+
+
+class RetryModelBody(Input):
+    """`RETRY_MODEL`, said or implied by a body that holds only a failureId."""
+
+    command: Literal["RETRY_MODEL"] = "RETRY_MODEL"
+    failure_id: str = Field(min_length=1, description="The failure the turn waits for now.")
+
+
+class RetryBody(Input):
+    command: Literal["RETRY"]
+
+
+class ContinueBody(Input):
+    command: Literal["CONTINUE"]
+
+
+class ActionOutput(Output):
+    """What may be done now, or why it may not."""
+
+    command: str
+    enabled: bool
+    failure_id: str | None = None
+    reason: str | None = None
+
+
+class SuspensionOutput(Output):
+    suspension_type: Literal["MODEL", "RETRY"]
+    correlation_id: str
+    requested_at: datetime
+    timeout_millis: int | None
+    next_runnable_at: datetime | None
+    model_failure: SafeFailure | FullFailure
+
+
+class UsageOutput(Output):
+    """Tokens over the whole turn; null where no provider said."""
+
+    input_tokens: int | None
+    cached_input_tokens: int | None
+    output_tokens: int | None
+
+
+class CountersOutput(Output):
+    steps: int
+    model_attempts: int
+    model_successes: int
+    model_failures: int
+    retries: int
+    consecutive_retries: int
+    tool_calls: int
+
+
+class TurnOutput(Output):
+    """One task of an agent, from a user's message to a terminal state."""
+
+    turn_id: str
+    conversation_id: str
+    agent_id: str
+    agent_version: str
+    status: Status
+    cursor: Cursor
+    version: int
+    suspension: SuspensionOutput | None
+    waits: list[SuspensionOutput]
+    failure_id: str | None
+    failure_type: str | None
+    retry_after_millis: int | None
+    retry_at: datetime | None
+    message: str | None
+    actions: list[ActionOutput]
+    cancel_requested: bool
+    final_output: str | None
+    stop_reason: StopReason | None
+    usage: UsageOutput
+    counters: CountersOutput
+    created_at: datetime
+    updated_at: datetime
+
+
+class PostedTurnOutput(TurnOutput):
+    """The turn that took a message."""
+
+    message_id: str
+    events_url: str
+
+
+class TurnPage(Output):
+    items: list[TurnOutput]
+    next_cursor: str | None
+
+
+def turn_output(
+    stored: StoredTurn,
+    *,
+    final_output: str | None,
+    principal: Principal,
+    language: Language,
+    at: datetime,
+) -> TurnOutput:
+    return TurnOutput(
+        **_turn_fields(stored, principal=principal, language=language, at=at),
+        final_output=final_output,
+    )
+
+
+def posted_turn_output(
+    stored: StoredTurn,
+    *,
+    message_id: str,
+    events_url: str,
+    final_output: str | None,
+    principal: Principal,
+    language: Language,
+    at: datetime,
+) -> PostedTurnOutput:
+    return PostedTurnOutput(
+        **_turn_fields(stored, principal=principal, language=language, at=at),
+        final_output=final_output,
+        message_id=message_id,
+        events_url=events_url,
+    )
+
+
+def _turn_fields(
+    stored: StoredTurn, *, principal: Principal, language: Language, at: datetime
+) -> dict[str, Any]:
+    turn = stored.turn
+    suspension = _suspension(turn, principal, language)
+    failure = turn.current_failure
+    retry_at = _retry_at(turn)
+    return {
+        "turn_id": turn.identity.turn_id,
+        "conversation_id": turn.identity.conversation_id,
+        "agent_id": turn.identity.agent_id,
+        "agent_version": turn.identity.agent_version,
+        "status": turn.status,
+        "cursor": turn.cursor,
+        "version": turn.version,
+        "suspension": suspension,
+        "waits": [] if suspension is None else [suspension],
+        "failure_id": failure and failure.failure_id,
+        "failure_type": failure and failure.failure.type,
+        "retry_after_millis": failure and millis(failure.failure.retry_after),
+        "retry_at": retry_at,
+        "message": sentence_for(turn, language, retry_at),
+        "actions": _actions(turn, at),
+        "cancel_requested": turn.cancel_requested,
+        "stop_reason": turn.state.stop_reason if isinstance(turn.state, Completed) else None,
+        "usage": UsageOutput.model_validate(turn.usage, from_attributes=True),
+        "counters": CountersOutput.model_validate(turn.counters, from_attributes=True),
+        "created_at": turn.created_at,
+        "updated_at": stored.updated_at,
+    }
+
+
+def _actions(turn: Turn, at: datetime) -> Sequence[ActionOutput]:
+    return [ActionOutput.model_validate(action_json(action)) for action in actions(turn, at=at)]
+
+
+def _retry_at(turn: Turn) -> datetime | None:
+    match turn.state:
+        case WaitingForModel() as state:
+            return state.retry_at
+        case RetryScheduled(due_at=due_at):
+            return due_at
+        case _:
+            return None
+
+
+def _suspension(turn: Turn, principal: Principal, language: Language) -> SuspensionOutput | None:
+    state = turn.state
+    if not isinstance(state, WaitingForModel | RetryScheduled):
+        return None
+    return SuspensionOutput(
+        suspension_type="RETRY" if isinstance(state, RetryScheduled) else "MODEL",
+        correlation_id=state.record.failure_id,
+        requested_at=state.requested_at,
+        timeout_millis=None,
+        next_runnable_at=state.due_at if isinstance(state, RetryScheduled) else None,
+        model_failure=failure_output(state.record, principal, language),
+    )

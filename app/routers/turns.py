@@ -1,0 +1,65 @@
+"""`/turns`: reading them, and ending one."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from app.routers.answers import json_answer, turn_headers, turn_resource, turn_resources
+from app.routers.cursors import decode_cursor, encode_cursor
+from app.routers.deps import CallerDep, CursorText, IfMatch, LanguageDep, Limit, ServicesDep
+from app.routers.turn_schemas import TurnOutput, TurnPage
+from app.services.turns import cancel, get_turn, list_turns
+from app.turn.ids import ConversationId, TurnId
+from app.turn.state import Status
+
+router = APIRouter(prefix="/turns", tags=["turns"])
+
+
+@router.get("")
+async def read_turns(
+    services: ServicesDep,
+    caller: CallerDep,
+    language: LanguageDep,
+    status: Annotated[list[Status], Query(default_factory=list)],
+    conversation_id: Annotated[str | None, Query(alias="conversationId", max_length=128)] = None,
+    limit: Limit = 50,
+    cursor: CursorText = None,
+) -> TurnPage:
+    """Newest first; `status` may be given more than once."""
+    place = decode_cursor(cursor)
+    found = await list_turns(
+        services,
+        caller,
+        statuses=status,
+        conversation_id=None if conversation_id is None else ConversationId(conversation_id),
+        before=None if place is None else (place[0], TurnId(place[1])),
+        limit=limit,
+    )
+    last = found[-1].turn if len(found) == limit else None
+    return TurnPage(
+        items=await turn_resources(services, caller, found, language),
+        next_cursor=last and encode_cursor(last.created_at, last.identity.turn_id),
+    )
+
+
+@router.get("/{turn_id}", response_model=TurnOutput)
+async def read_a_turn(
+    turn_id: str, services: ServicesDep, caller: CallerDep, language: LanguageDep
+) -> Response:
+    stored = await get_turn(services, caller, TurnId(turn_id))
+    body = await turn_resource(services, caller, stored, language)
+    return json_answer(body, 200, turn_headers(stored))
+
+
+@router.post("/{turn_id}/cancel", response_model=TurnOutput)
+async def cancel_a_turn(
+    turn_id: str,
+    services: ServicesDep,
+    caller: CallerDep,
+    language: LanguageDep,
+    if_match: IfMatch,
+) -> Response:
+    """Ends the turn for good: at once (200), or as soon as what is in flight has ended (202)."""
+    stored = await cancel(services, caller, TurnId(turn_id), expected_version=if_match)
+    body = await turn_resource(services, caller, stored, language)
+    return json_answer(body, 200 if stored.turn.is_terminal else 202, turn_headers(stored))

@@ -1,0 +1,1 @@
+"""Use cases: who may, which turn, one request. One function each."""

@@ -1,0 +1,146 @@
+"""Following a turn: replay and live are one loop, so there is no seam to lose an event in.
+
+    read what is stored behind the cursor; hand it on; hand on what the open answer has beyond it;
+    wait until something changes; again.
+
+The cursor is a version and, inside an open answer, how many code points of it the reader has. The
+durable text events come later than the live text they cover, so what the reader has already is cut
+from them. Waiting is on a level that every change sets: a hint that is lost costs a poll interval.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TypeAlias
+
+from typing_extensions import override
+
+from app.ports import JournalRow
+from app.runner.live_text import OpenAnswer
+from app.services.deps import Services
+from app.turn.events import (
+    TERMINAL_TYPES,
+    Event,
+    ModelCompleted,
+    ModelReasoning,
+    ModelStarted,
+    ModelText,
+    StepRecovered,
+    TurnSuspended,
+)
+from app.turn.ids import Identity
+
+_POLL_SECONDS = 1.0
+_ROWS_AT_ONCE = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cursor:
+    """How much of a turn a reader has."""
+
+    version: int
+    text: int = 0
+    """Code points of the open answer."""
+    reasoning: int = 0
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.version}:{self.text}" if self.text else str(self.version)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Followed:
+    """An event with the cursor of a reader that has it."""
+
+    cursor: Cursor
+    event: Event
+    occurred_at: datetime
+    durable: bool
+    """Whether it is stored; a live piece of text is not."""
+
+
+Feed: TypeAlias = AsyncIterator[Followed]
+
+
+async def follow(
+    services: Services, identity: Identity, cursor: Cursor, *, stopping: asyncio.Event
+) -> Feed:
+    """Everything behind `cursor`, then what happens, until the turn has ended."""
+    turn_id = identity.turn_id
+    with ExitStack() as stack:
+        wakeup = stack.enter_context(services.wakeups.watch(turn_id))
+        stack.enter_context(services.live_text.read(turn_id, wakeup))
+        while not stopping.is_set():
+            rows = await services.turns.journal(turn_id, after=cursor.version, limit=_ROWS_AT_ONCE)
+            for followed in _stored_behind(cursor, rows):
+                yield followed
+                cursor = followed.cursor
+                if followed.event.type in TERMINAL_TYPES:
+                    return
+            cursor = replace(cursor, version=rows[-1].sequence) if rows else cursor
+            if len(rows) == _ROWS_AT_ONCE:
+                continue
+            for followed in _live_behind(cursor, services.live_text.answer(turn_id), services):
+                yield followed
+                cursor = followed.cursor
+            await wakeup.wait(_POLL_SECONDS)
+
+
+def _stored_behind(cursor: Cursor, rows: Iterable[JournalRow]) -> Iterator[Followed]:
+    for row in rows:
+        for sequence, event in enumerate(row.events, start=row.sequence - len(row.events) + 1):
+            if sequence <= cursor.version:
+                continue
+            cursor, news = _past(cursor, sequence, event)
+            if news is not None:
+                yield Followed(cursor=cursor, event=news, occurred_at=row.occurred_at, durable=True)
+
+
+def _live_behind(
+    cursor: Cursor, answer: OpenAnswer | None, services: Services
+) -> Iterator[Followed]:
+    if answer is None or cursor.version < answer.started_version:
+        return
+    for piece in _beyond(cursor, answer):
+        cursor = _with(cursor, piece)
+        yield Followed(cursor=cursor, event=piece, occurred_at=services.clock(), durable=False)
+
+
+def _past(cursor: Cursor, sequence: int, event: Event) -> tuple[Cursor, Event | None]:
+    """The cursor behind a stored event, and what of the event the reader does not have."""
+    moved = replace(cursor, version=sequence)
+    match event:
+        case ModelText(offset=offset, text=text):
+            news = text[max(cursor.text - offset, 0) :]
+            start = offset + len(text) - len(news)
+            moved = replace(moved, text=max(cursor.text, offset + len(text)))
+            return moved, replace(event, offset=start, text=news) if news else None
+        case ModelReasoning(offset=offset, text=text):
+            news = text[max(cursor.reasoning - offset, 0) :]
+            start = offset + len(text) - len(news)
+            moved = replace(moved, reasoning=max(cursor.reasoning, offset + len(text)))
+            return moved, replace(event, offset=start, text=news) if news else None
+        case ModelStarted() | ModelCompleted() | StepRecovered() | TurnSuspended():
+            return Cursor(version=sequence), event  # no answer is open, or another one
+        case _:
+            return moved, event
+
+
+def _beyond(cursor: Cursor, answer: OpenAnswer) -> list[ModelText | ModelReasoning]:
+    pieces: list[ModelText | ModelReasoning] = []
+    if news := answer.reasoning[cursor.reasoning :]:
+        pieces.append(
+            ModelReasoning(attempt_id=answer.attempt_id, offset=cursor.reasoning, text=news)
+        )
+    if news := answer.text[cursor.text :]:
+        pieces.append(ModelText(attempt_id=answer.attempt_id, offset=cursor.text, text=news))
+    return pieces
+
+
+def _with(cursor: Cursor, piece: ModelText | ModelReasoning) -> Cursor:
+    end = piece.offset + len(piece.text)
+    if isinstance(piece, ModelText):
+        return replace(cursor, text=end)
+    return replace(cursor, reasoning=end)

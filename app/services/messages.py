@@ -1,0 +1,239 @@
+"""A user's message: it opens a turn, goes on with one that waits, or is one we have already.
+
+A message id is looked for before anything else, so that a repeated message is never refused for
+what the first one has brought about. Two messages that race are decided one after the other: the
+loser is decided anew on what it finds then.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from app.ports import (
+    Command,
+    Commit,
+    Conversation,
+    LoadedAgent,
+    Lookup,
+    OutcomeUnknown,
+    Receipt,
+    StoredTurn,
+    VersionConflict,
+)
+from app.services.deps import Caller, Services
+from app.services.errors import (
+    AgentVersionUnavailable,
+    Contended,
+    ConversationNotFound,
+    PayloadInvalid,
+    TurnNotFound,
+)
+from app.turn.errors import ConversationBusy, Rejected
+from app.turn.evolve import fold
+from app.turn.ids import AgentId, ConversationId, Identity, MessageId, TurnId
+from app.turn.inputs import PostMessage
+from app.turn.start import start
+from app.turn.transcript import ContentPart, TextPart, UserMessage, text_of
+
+_MOST_TRIES = 10
+_TITLE_CHARACTERS = 80
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A message as its sender gave it."""
+
+    conversation_id: ConversationId
+    content: tuple[ContentPart, ...]
+    message_id: MessageId
+    agent_id: AgentId | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Posted:
+    """A message that has been taken."""
+
+    stored: StoredTurn
+    seen_version: int
+    """The turn's version before the message: events behind it are what the message brought."""
+
+
+async def post_message(services: Services, caller: Caller, draft: Draft) -> Posted:
+    """The turn that has taken the message.
+
+    Raises:
+        ConversationBusy: the conversation's turn is at work, or is another agent's.
+        PayloadInvalid: the message id stood for another content, or the agent is unknown.
+        ConversationNotFound: the conversation is somebody else's.
+        AgentVersionUnavailable: the waiting turn's agent cannot be loaded here.
+        Contended: it lost every race.
+    """
+    digest = _digest(draft.content)
+    for _ in range(_MOST_TRIES):
+        found = await services.conversations.look_up(
+            caller.principal.scope, draft.conversation_id, draft.message_id
+        )
+        if found.foreign:
+            raise ConversationNotFound(f"there is no conversation {draft.conversation_id!r}")
+        if found.received is not None:
+            stored = await _taken_before(services, caller, draft, found, digest)
+            return Posted(stored=stored, seen_version=0)
+        turn_id = await _decided(services, caller, draft, found, digest)
+        if turn_id is not None:
+            stored = await _stored(services, caller, turn_id)
+            seen = found.active.turn.version if found.active else 0
+            return Posted(stored=stored, seen_version=seen)
+    raise Contended("the conversation changed again and again; send the message once more")
+
+
+async def _decided(
+    services: Services, caller: Caller, draft: Draft, found: Lookup, digest: str
+) -> TurnId | None:
+    """The turn that has the message now; `None` when somebody else was faster."""
+    receipt = Receipt(message_id=draft.message_id, digest=digest)
+    try:
+        if found.active is None:
+            return await _opened(services, caller, draft, found, receipt)
+        return await _gone_on(services, caller, draft, found.active, receipt)
+    except (VersionConflict, OutcomeUnknown) as reason:
+        _log.info("message_raced", conversation_id=draft.conversation_id, reason=str(reason))
+        return None
+    except Rejected:
+        if await _is_taken(services, caller, draft):
+            return None  # the same message came twice at once, and the other one was taken
+        raise
+
+
+async def _opened(
+    services: Services, caller: Caller, draft: Draft, found: Lookup, receipt: Receipt
+) -> TurnId:
+    agent = _agent_for(services, draft, found)
+    conversation = found.conversation or _new_conversation(services, caller, draft, agent)
+    identity = Identity(
+        turn_id=TurnId(services.new_id("turn")),
+        tenant_id=conversation.tenant_id,
+        conversation_id=conversation.conversation_id,
+        agent_id=agent.agent.agent_id,
+        agent_version=agent.agent.version,
+    )
+    message = UserMessage(message_id=draft.message_id, content=draft.content)
+    events = start(identity, message, first_position=found.next_position, at=services.clock())
+    turn = fold(events)
+    audit = caller.entry(
+        "MESSAGE", conversation_id=conversation.conversation_id, turn_id=identity.turn_id
+    )
+    await services.turns.create(
+        conversation,
+        Commit(before=turn, after=turn, events=events),
+        Command(audit=audit, receipt=receipt),
+    )
+    services.wakeups.announce(identity.turn_id, runnable=True)
+    return identity.turn_id
+
+
+async def _gone_on(
+    services: Services, caller: Caller, draft: Draft, active: StoredTurn, receipt: Receipt
+) -> TurnId:
+    turn = active.turn
+    if draft.agent_id is not None and draft.agent_id != turn.identity.agent_id:
+        detail = f"the conversation's turn is agent {turn.identity.agent_id!r}'s"
+        raise ConversationBusy(turn, detail)
+    require_agent(services, active)
+    audit = caller.entry(
+        "MESSAGE",
+        conversation_id=draft.conversation_id,
+        turn_id=turn.identity.turn_id,
+    )
+    message = UserMessage(message_id=draft.message_id, content=draft.content)
+    await services.writer.request(
+        turn, PostMessage(message=message), Command(audit=audit, receipt=receipt)
+    )
+    return turn.identity.turn_id
+
+
+async def _taken_before(
+    services: Services, caller: Caller, draft: Draft, found: Lookup, digest: str
+) -> StoredTurn:
+    if found.received is None:
+        raise TurnNotFound(f"no turn took message {draft.message_id!r}")
+    turn_id, known = found.received
+    if known != digest:
+        raise PayloadInvalid(
+            f"messageId {draft.message_id!r} was used for another content; "
+            "give a new message a new id"
+        )
+    await services.audit.record(
+        caller.entry("MESSAGE", conversation_id=draft.conversation_id, turn_id=turn_id)
+    )
+    return await _stored(services, caller, turn_id)
+
+
+async def _is_taken(services: Services, caller: Caller, draft: Draft) -> bool:
+    found = await services.conversations.look_up(
+        caller.principal.scope, draft.conversation_id, draft.message_id
+    )
+    return found.received is not None
+
+
+async def _stored(services: Services, caller: Caller, turn_id: TurnId) -> StoredTurn:
+    found = await services.turns.find(caller.principal.scope, turn_id)
+    if found is None:
+        raise TurnNotFound(f"there is no turn {turn_id!r}")
+    return found
+
+
+def require_agent(services: Services, stored: StoredTurn) -> LoadedAgent:
+    """The agent a turn is bound to.
+
+    Raises:
+        AgentVersionUnavailable: it cannot be loaded here; never replaced by another version.
+    """
+    identity = stored.turn.identity
+    loaded = services.catalog.load(identity.agent_id, identity.agent_version)
+    if loaded is None:
+        raise AgentVersionUnavailable(
+            f"turn {identity.turn_id!r} is bound to agent {identity.agent_id!r} version "
+            f"{identity.agent_version!r}, which is not there"
+        )
+    return loaded
+
+
+def _agent_for(services: Services, draft: Draft, found: Lookup) -> LoadedAgent:
+    wanted = draft.agent_id or (found.conversation.agent_id if found.conversation else None)
+    loaded = services.catalog.current(wanted)
+    if loaded is None:
+        raise PayloadInvalid(f"there is no agent {wanted!r}")
+    return loaded
+
+
+def _new_conversation(
+    services: Services, caller: Caller, draft: Draft, agent: LoadedAgent
+) -> Conversation:
+    now = services.clock()
+    return Conversation(
+        tenant_id=caller.principal.tenant_id,
+        conversation_id=draft.conversation_id,
+        owner_id=caller.principal.actor_id,
+        agent_id=agent.agent.agent_id,
+        title=title_of(draft.content),
+        created_at=now,
+        updated_at=now,
+    )
+
+
+def title_of(content: Sequence[ContentPart]) -> str:
+    """The beginning of the text, on one line; at most 80 characters."""
+    return " ".join(text_of(tuple(content)).split())[:_TITLE_CHARACTERS]
+
+
+def _digest(content: Sequence[ContentPart]) -> str:
+    """The same for the same content only: each part is framed by its kind and length."""
+    digest = hashlib.sha256()
+    for part in content:
+        value = (part.text if isinstance(part, TextPart) else part.url).encode()
+        digest.update(f"{part.kind}:{len(value)}:".encode() + value)
+    return digest.hexdigest()

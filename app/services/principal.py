@@ -1,0 +1,38 @@
+"""Who is asking."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from app.ports import Scope
+from app.turn.ids import ActorId, TenantId
+
+
+class Role(StrEnum):
+    """What a principal may see and do; more roles come with more kinds of sign-in."""
+
+    OPERATOR = "operator"
+    USER = "user"
+    VIEWER = "viewer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Principal:
+    """An authenticated caller. Nothing is allowed to a request that has none."""
+
+    tenant_id: TenantId
+    actor_id: ActorId
+    role: Role
+
+    @property
+    def scope(self) -> Scope:
+        """Operators see their whole tenant, everybody else what is theirs."""
+        owner = None if self.role is Role.OPERATOR else self.actor_id
+        return Scope(tenant_id=self.tenant_id, owner_id=owner)
+
+    @property
+    def may_command(self) -> bool:
+        return self.role in {Role.OPERATOR, Role.USER}
+
+    @property
+    def sees_provider_details(self) -> bool:
+        return self.role is Role.OPERATOR
