@@ -1,0 +1,76 @@
+"""An agent as its user writes it down."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from app.agents import fingerprint, rules
+from app.ports import LoadedAgent, Tool
+from app.turn.agent import Agent as CoreAgent
+from app.turn.agent import Limits, RetryPolicy
+from app.turn.ids import AgentId, AgentVersion
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agent:
+    """One version of an agent: what it is told, what it may do, and within which bounds.
+
+    Raises:
+        AgentDeclarationError: a part is missing, of the wrong kind or out of its range.
+    """
+
+    id: str
+    """1 to 128 of A-Z, a-z, 0-9, `_`, `.`, `:` and `-`."""
+    instructions: str
+    version: str | None = None
+    """As `id`; without one it follows from the declaration and changes with it."""
+    model: str | None = None
+    """`provider/model`, or `None` for whatever the settings name at the time of each call."""
+    tools: Sequence[Tool] = ()
+    """In the order in which the model sees them; kept as a tuple."""
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    """Retries 0 to 1,000, delays 0 to 30 days, multiplier 1 to 100."""
+    limits: Limits = field(default_factory=Limits)
+    """Iterations and steps 1 to 1,000,000, tools in parallel 1 to 256."""
+
+    def __post_init__(self) -> None:
+        rules.check_name("id", self.id, f"agent {self.id!r}")
+        where = f"agent {self.id!r}"
+        if self.version is not None:
+            rules.check_name("version", self.version, where)
+        rules.check_instructions(self.instructions, where)
+        rules.check_model(self.model, where)
+        object.__setattr__(self, "tools", rules.checked_tools(self.tools, where))
+        rules.check_retry(self.retry, where)
+        rules.check_limits(self.limits, where)
+
+    @property
+    def declaration_hash(self) -> str:
+        """SHA-256, 64 hex digits, of the declaration as written; the version is no part of it."""
+        return fingerprint.declaration_hash(
+            agent_id=self.id,
+            instructions=self.instructions,
+            model=self.model,
+            tools=[tool.spec for tool in self.tools],
+            retry=self.retry,
+            limits=self.limits,
+        )
+
+    @property
+    def exact_version(self) -> AgentVersion:
+        """The version declared, or else `h-` and the first 12 digits of the hash."""
+        return AgentVersion(self.version or f"h-{self.declaration_hash[:12]}")
+
+    def loaded(self) -> LoadedAgent:
+        """The agent as the core knows it, together with its tools by name."""
+        core = CoreAgent(
+            agent_id=AgentId(self.id),
+            version=self.exact_version,
+            instructions=self.instructions,
+            model=self.model,
+            tools=tuple(tool.spec for tool in self.tools),
+            retry=self.retry,
+            limits=self.limits,
+        )
+        by_name = {tool.spec.name: tool for tool in self.tools}
+        return LoadedAgent(agent=core, tools=MappingProxyType(by_name))

@@ -1,0 +1,61 @@
+"""The hash of a declaration: the same for the same words, in every process and release.
+
+What is not written is no part of it. A policy or a limit at its default therefore adds nothing,
+so that a later release may add options without changing the hash of agents that do not use them.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import fields
+from datetime import timedelta
+from hashlib import sha256
+
+from app.turn.agent import Limits, RetryPolicy, ToolSpec
+
+
+def declaration_hash(
+    *,
+    agent_id: str,
+    instructions: str,
+    model: str | None,
+    tools: Sequence[ToolSpec],
+    retry: RetryPolicy,
+    limits: Limits,
+) -> str:
+    """SHA-256, as 64 hex digits, of the declaration in canonical JSON."""
+    written: dict[str, object] = {
+        "id": agent_id,
+        "instructions": instructions,
+        "model": model,
+        "tools": [_tool(each) for each in tools],
+        "retry": _unlike(RetryPolicy(), retry),
+        "limits": _unlike(Limits(), limits),
+    }
+    return sha256(_canonical(written).encode(errors="surrogatepass")).hexdigest()
+
+
+def _tool(spec: ToolSpec) -> dict[str, object]:
+    return {
+        "name": spec.name,
+        "description": spec.description,
+        "parameters": json.loads(spec.parameters),
+        "effect": spec.effect.value,
+    }
+
+
+def _unlike(default: RetryPolicy | Limits, written: RetryPolicy | Limits) -> dict[str, object]:
+    values = {each.name: getattr(written, each.name) for each in fields(written)}
+    return {
+        name: _plain(value) for name, value in values.items() if value != getattr(default, name)
+    }
+
+
+def _plain(value: object) -> object:
+    """Spans in microseconds; 3.0 as 3, so that it makes no difference which was written."""
+    if isinstance(value, timedelta):
+        return value // timedelta(microseconds=1)
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _canonical(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))

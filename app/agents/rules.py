@@ -1,0 +1,120 @@
+"""What a declaration must keep to; each refusal names the agent, the part and its range.
+
+Values come in as `object`: a declaration is written by hand and may hold anything.
+"""
+
+import json
+import re
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import NoReturn, cast
+
+from app.agents.errors import AgentDeclarationError
+from app.ports import Tool
+from app.turn.agent import Limits, RetryPolicy, ToolSpec
+
+_NAME = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
+_MODEL = re.compile(r"[^\s\x00-\x1f\x7f\ud800-\udfff]{1,256}")
+_LONGEST = timedelta(days=30)
+
+_MOST = {
+    "max_iterations": 1_000_000,
+    "max_steps": 1_000_000,
+    "parallel_tools": 256,
+}
+
+
+def check_name(part: str, value: object, where: str) -> None:
+    if not (isinstance(value, str) and _NAME.fullmatch(value)):
+        _refuse(where, f"{part} must be 1 to 128 of A-Z, a-z, 0-9, '_', '.', ':', '-'", value)
+
+
+def check_instructions(value: object, where: str) -> None:
+    if not isinstance(value, str):
+        _refuse(where, "instructions must be a string", value)
+    _check_storable("instructions", value, where)
+
+
+def check_model(value: object, where: str) -> None:
+    if value is not None and not (isinstance(value, str) and _MODEL.fullmatch(value)):
+        _refuse(where, "model must be 'provider/model' without spaces, or None", value)
+
+
+def checked_tools(value: object, where: str) -> tuple[Tool, ...]:
+    """The tools as a tuple, each a tool and each name once."""
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        _refuse(where, "tools must be a list of tools", value)
+    tools = tuple(_tool(each, where) for each in cast("Iterable[object]", value))
+    names = [each.spec.name for each in tools]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        _refuse(where, f"two of its tools are named {twice!r}; give one another name")
+    return tools
+
+
+def check_retry(value: object, where: str) -> None:
+    if not isinstance(value, RetryPolicy):
+        _refuse(where, "retry must be a RetryPolicy", value)
+    _check_whole("retry.max_retries", value.max_retries, 0, 1_000, where)
+    _check_span("retry.initial_delay", value.initial_delay, where)
+    _check_span("retry.max_delay", value.max_delay, where)
+    _check_span("retry.max_retry_after", value.max_retry_after, where)
+    _check_multiplier(value.multiplier, where)
+    _check_jitter(value.jitter, where)
+    if value.max_delay < value.initial_delay:
+        _refuse(where, "retry.max_delay must not be shorter than retry.initial_delay")
+
+
+def check_limits(value: object, where: str) -> None:
+    if not isinstance(value, Limits):
+        _refuse(where, "limits must be a Limits", value)
+    for name, most in _MOST.items():
+        _check_whole(f"limits.{name}", getattr(value, name), 1, most, where)
+
+
+def _tool(value: object, where: str) -> Tool:
+    spec = getattr(value, "spec", None)
+    if not (isinstance(spec, ToolSpec) and callable(getattr(value, "run", None))):
+        _refuse(where, "tools must be made with @tool", value)
+    try:
+        json.loads(spec.parameters)
+    except ValueError as error:
+        _refuse(where, f"the parameters of tool {spec.name!r} must be a JSON Schema ({error})")
+    _check_storable(f"tool {spec.name!r}", spec.description + spec.parameters, where)
+    return cast("Tool", value)
+
+
+def _check_storable(part: str, text: str, where: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        _refuse(where, f"{part} must be text that UTF-8 can hold ({error.reason})")
+
+
+def _check_whole(part: str, value: object, least: int, most: int, where: str) -> None:
+    if not (isinstance(value, int) and not isinstance(value, bool) and least <= value <= most):
+        _refuse(where, f"{part} must be a whole number from {least} to {most}", value)
+
+
+def _check_span(part: str, value: object, where: str) -> None:
+    if not (isinstance(value, timedelta) and timedelta(0) <= value <= _LONGEST):
+        _refuse(where, f"{part} must be a timedelta from 0 to {_LONGEST.days} days", value)
+
+
+def _check_multiplier(value: object, where: str) -> None:
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not (number and 1 <= cast("float", value) <= 100):
+        _refuse(where, "retry.multiplier must be a number from 1 to 100", value)
+
+
+def _check_jitter(value: object, where: str) -> None:
+    if value not in ("full", "none"):
+        _refuse(where, "retry.jitter must be 'full' or 'none'", value)
+
+
+_NOTHING = object()
+
+
+def _refuse(where: str, rule: str, value: object = _NOTHING) -> NoReturn:
+    msg = f"{where}: {rule}" + ("" if value is _NOTHING else f", not {value!r:.200}")
+    raise AgentDeclarationError(msg)

@@ -1,0 +1,152 @@
+"""Tools made from plain functions, async or not."""
+
+import asyncio
+import inspect
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar, cast, overload
+
+from app.ports import ToolContext, ToolOutput
+from app.tools.errors import InvalidArgumentsError, NotDone, refuse_tool
+from app.tools.outputs import completed, failed, refused
+from app.tools.parameters import Parameters, parameters_of
+from app.tools.threads import Threads
+from app.turn.agent import Effect, ToolSpec
+
+P = ParamSpec("P")
+R = TypeVar("R")
+EffectName: TypeAlias = Effect | Literal["reads", "idempotent", "writes"]
+
+MAX_THREADS = 64
+"""Calls of tools that are not async in flight at once in this process; more wait."""
+
+_THREADS = Threads(MAX_THREADS)
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LocalTool(Generic[P, R]):
+    """A function that a model may ask for; implements `app.ports.Tool`."""
+
+    spec: ToolSpec
+    function: Callable[P, R]
+    parameters: Parameters
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the function itself, as if it were no tool."""
+        return self.function(*args, **kwargs)
+
+    async def run(self, arguments: str, context: ToolContext) -> ToolOutput:
+        """Validate the JSON arguments and do the work; only cancellation is raised."""
+        try:
+            given = self.parameters.read(arguments, context)
+        except InvalidArgumentsError as error:
+            return refused(str(error))
+        call = partial(cast("Callable[..., Any]", self.function), **given)
+        if inspect.iscoroutinefunction(self.function):
+            return await _awaited(call)
+        return await _in_a_thread(call)
+
+
+@overload
+def tool(function: Callable[P, R], /) -> LocalTool[P, R]: ...
+@overload
+def tool(
+    *, effect: EffectName = ..., name: str | None = ..., description: str | None = ...
+) -> Callable[[Callable[P, R]], LocalTool[P, R]]: ...
+def tool(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    effect: EffectName = "writes",
+    name: str | None = None,
+    description: str | None = None,
+) -> object:
+    """Make a function a tool: `@tool`, or `@tool(effect="reads")`.
+
+    The name is the function's unless given: 1 to 64 of A-Z, a-z, 0-9, `_` and `-`. The description
+    is the first paragraph of its docstring unless given. Without an effect it counts as `writes`.
+
+    Raises:
+        ToolDeclarationError: the function cannot be a tool as it stands; says what to change.
+    """
+
+    def declare(declared: Callable[P, R]) -> LocalTool[P, R]:
+        called = name or _name_of(declared)
+        _require_plain(called, declared)
+        parameters = parameters_of(declared, called)
+        spec = ToolSpec(
+            name=called,
+            description=_first_paragraph(declared) if description is None else description,
+            parameters=parameters.schema,
+            effect=_effect(called, effect),
+        )
+        return LocalTool(spec=spec, function=declared, parameters=parameters)
+
+    return declare if function is None else declare(function)
+
+
+async def _awaited(call: Callable[[], Awaitable[object]]) -> ToolOutput:
+    try:
+        return completed(await call())
+    except (KeyboardInterrupt, GeneratorExit):
+        raise  # the process or the event loop ends; it is not the tool's doing
+    except BaseException as error:
+        if isinstance(error, asyncio.CancelledError) and _we_are_cancelled():
+            raise
+        return failed(error)
+
+
+def _we_are_cancelled() -> bool:
+    """Whether it is this call that was cancelled, not something within the tool."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
+
+
+async def _in_a_thread(call: Callable[[], object]) -> ToolOutput:
+    try:
+        return await _THREADS.run(partial(_called, call))
+    except RuntimeError as error:
+        return failed(NotDone(f"the service has no thread to run it in ({error})"))
+
+
+def _called(call: Callable[[], object]) -> ToolOutput:
+    try:
+        result = call()
+    except BaseException as error:  # noqa: BLE001 - nobody cancels or interrupts a thread
+        return failed(error)
+    return _not_awaited(result) if inspect.isawaitable(result) else completed(result)
+
+
+def _not_awaited(result: Awaitable[object]) -> ToolOutput:
+    if inspect.iscoroutine(result):
+        result.close()
+    return failed(NotDone("the tool returned something to await; declare it with 'async def'"))
+
+
+def _name_of(function: Callable[..., object]) -> str:
+    return str(getattr(function, "__name__", repr(function)))
+
+
+def _require_plain(name: str, function: Callable[..., object]) -> None:
+    if not (inspect.isfunction(function) or inspect.ismethod(function)):
+        refuse_tool(name, "is not made of a plain function; define it with 'def' or 'async def'")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        refuse_tool(name, "yields; return one value, such as a list, instead")
+    if not _NAME.fullmatch(name):
+        refuse_tool(name, "needs a name of 1 to 64 letters, digits, '_' and '-'; give it name=...")
+
+
+def _effect(name: str, effect: str) -> Effect:
+    try:
+        return Effect(effect)
+    except ValueError:
+        known = ", ".join(repr(each.value) for each in Effect)
+        refuse_tool(name, f"has the unknown effect {effect!r}; use one of {known}")
+
+
+def _first_paragraph(function: Callable[..., object]) -> str:
+    text = inspect.getdoc(function) or ""
+    return " ".join(text.split("\n\n")[0].split())
