@@ -1,0 +1,142 @@
+"""What the store keeps and hands out, as values."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from app.turn.events import Event
+from app.turn.ids import ActorId, AgentId, CallId, ConversationId, MessageId, TenantId, TurnId
+from app.turn.state import Turn
+from app.turn.transcript import Message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """Whose rows may be seen. There is no scope that means every tenant."""
+
+    tenant_id: TenantId
+    owner_id: ActorId | None
+    """Only this owner's conversations; `None` means all of the tenant's, for operators."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A worker's temporary right to drive a turn; the epoch fences it."""
+
+    worker: str
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredTurn:
+    turn: Turn
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimedTurn:
+    turn: Turn
+    claim: Claim
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditEntry:
+    """Who asked for what, and what came of it. No message bodies."""
+
+    tenant_id: TenantId
+    actor_id: ActorId
+    action: str
+    request_id: str
+    outcome: Literal["accepted", "refused"]
+    code: str | None = None
+    """The problem code of a refusal."""
+    conversation_id: ConversationId | None = None
+    turn_id: TurnId | None = None
+    failure_id: str | None = None
+    """As the caller gave it, current or not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """A message id that is now taken, with a digest of what it stood for."""
+
+    message_id: MessageId
+    digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """What a person's accepted request leaves behind in the commit of its effect."""
+
+    audit: AuditEntry
+    receipt: Receipt | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """One atomic change of one turn."""
+
+    before: Turn
+    after: Turn
+    events: Sequence[Event]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation:
+    tenant_id: TenantId
+    conversation_id: ConversationId
+    owner_id: ActorId
+    agent_id: AgentId
+    title: str
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lookup:
+    """Everything that decides what a message to a conversation means, read at one moment."""
+
+    conversation: Conversation | None
+    """`None`: there is none; one that the scope may not see counts as foreign."""
+    foreign: bool
+    """The id is taken by a conversation outside the scope."""
+    received: tuple[TurnId, str] | None
+    """The turn that took this message id, and the digest it stood for."""
+    active: StoredTurn | None
+    next_position: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalRow:
+    """The events of one commit; `sequence` is the last one's, and the turn's version then."""
+
+    sequence: int
+    occurred_at: datetime
+    events: Sequence[Event]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredMessage:
+    position: int
+    turn_id: TurnId
+    created_at: datetime
+    message: Message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryMessage:
+    """A message as a model request carries it."""
+
+    position: int
+    body: str
+    call_id: CallId | None
+    """The call it answers, if it is a tool result."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationSummary:
+    conversation: Conversation
+    active: Turn | None
+    last: Turn | None
+    """The newest turn, active or ended."""

@@ -1,0 +1,42 @@
+"""Time, ids and wake-ups."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from datetime import datetime
+from typing import Protocol, TypeAlias
+
+from app.turn.ids import TurnId
+
+Clock: TypeAlias = Callable[[], datetime]
+"""Now, aware and in UTC, by the database's clock."""
+
+
+NewId: TypeAlias = Callable[[str], str]
+"""A fresh opaque id with the given prefix, such as `turn` or `fail`."""
+
+
+class Wakeups(Protocol):
+    """Hints that something changed. Losing one costs a poll interval, never a turn."""
+
+    def announce(self, turn_id: TurnId, *, runnable: bool) -> None:
+        """Wake this process at once and the others soon."""
+        ...
+
+    def watch(self, turn_id: TurnId) -> AbstractContextManager["Wakeup"]:
+        """A wake-up that is set whenever the turn changes, while the context is open."""
+        ...
+
+    @property
+    def runnable(self) -> "Wakeup":
+        """Set whenever some turn may be claimable."""
+        ...
+
+
+class Wakeup(Protocol):
+    """A level, not a queue: many changes before a wait are one."""
+
+    def set(self) -> None: ...
+
+    async def wait(self, timeout_seconds: float) -> bool:
+        """Until set or timed out; clears it. Whether it was set."""
+        ...

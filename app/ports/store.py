@@ -1,0 +1,153 @@
+"""The store: one atomic statement per change, and what can go wrong with it."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Protocol
+
+from app.ports.records import (
+    AuditEntry,
+    Claim,
+    ClaimedTurn,
+    Command,
+    Commit,
+    Conversation,
+    ConversationSummary,
+    HistoryMessage,
+    JournalRow,
+    Lookup,
+    Scope,
+    StoredMessage,
+    StoredTurn,
+)
+from app.turn.ids import AgentId, AgentVersion, ConversationId, MessageId, TurnId
+from app.turn.state import Status, Turn
+from app.turn.transcript import Message
+
+
+class VersionConflict(Exception):  # noqa: N818 - it says what happened, not that all is wrong
+    """Somebody else changed the turn first: load it again and decide anew."""
+
+
+class ClaimLost(Exception):  # noqa: N818
+    """The worker's claim has passed to another; nothing was written, and it must stop."""
+
+
+class StoreUnavailable(Exception):  # noqa: N818
+    """The database does not answer. Nothing is known to be wrong with the request."""
+
+
+class OutcomeUnknown(Exception):  # noqa: N818
+    """The connection broke with the commit under way: it happened wholly or not at all."""
+
+
+class TurnStore(Protocol):
+    """Turns, their journal and their messages; one atomic statement per change."""
+
+    async def create(self, conversation: Conversation, commit: Commit, command: Command) -> None:
+        """Store a new turn, its conversation with it when that is new.
+
+        Raises:
+            VersionConflict: another turn became active, took the message id or the place first.
+            OutcomeUnknown: read back before trying again.
+        """
+        ...
+
+    async def append(
+        self, commit: Commit, *, claim: Claim | None = None, command: Command | None = None
+    ) -> Sequence[HistoryMessage]:
+        """Move a turn from `commit.before` to `commit.after`; the messages that were added.
+
+        A claim is given up in the same commit when the turn comes to rest.
+
+        Raises:
+            VersionConflict: the stored version is not `commit.before.version`.
+            ClaimLost: `claim` is no longer the current one.
+            OutcomeUnknown: read back before trying again.
+        """
+        ...
+
+    async def load(self, turn_id: TurnId) -> Turn | None:
+        """For workers, who act on a turn they hold; people's requests use `find`."""
+        ...
+
+    async def find(self, scope: Scope, turn_id: TurnId) -> StoredTurn | None:
+        """The turn, if the scope may see it."""
+        ...
+
+    async def page(
+        self,
+        scope: Scope,
+        *,
+        statuses: Sequence[Status],
+        conversation_id: ConversationId | None,
+        before: tuple[datetime, TurnId] | None,
+        limit: int,
+    ) -> Sequence[StoredTurn]:
+        """Newest first; `statuses` empty means any."""
+        ...
+
+    async def history(self, turn: Turn) -> Sequence[HistoryMessage]:
+        """All messages of the turn's conversation in order, for a model request."""
+        ...
+
+    async def message_at(self, turn: Turn, position: int) -> Message | None:
+        """One message of the turn's conversation."""
+        ...
+
+    async def final_texts(self, turns: Sequence[Turn]) -> Mapping[TurnId, str]:
+        """The final answers of those turns that completed with one."""
+        ...
+
+    async def journal(self, turn_id: TurnId, *, after: int, limit: int) -> Sequence[JournalRow]:
+        """Commits whose last sequence is greater than `after`, in order."""
+        ...
+
+
+class ConversationStore(Protocol):
+    async def look_up(
+        self, scope: Scope, conversation_id: ConversationId, message_id: MessageId | None
+    ) -> Lookup: ...
+
+    async def put(self, conversation: Conversation, audit: AuditEntry) -> bool:
+        """Make the conversation if there is none of that id; whether it was made."""
+        ...
+
+    async def page(
+        self, scope: Scope, *, before: tuple[datetime, ConversationId] | None, limit: int
+    ) -> Sequence["ConversationSummary"]:
+        """Latest activity first."""
+        ...
+
+    async def summary(
+        self, scope: Scope, conversation_id: ConversationId
+    ) -> "ConversationSummary | None": ...
+
+    async def messages(
+        self, scope: Scope, conversation_id: ConversationId, *, after: int, limit: int
+    ) -> Sequence[StoredMessage]:
+        """In order, without a gap: a result that came early waits for those before it."""
+        ...
+
+
+class AuditLog(Protocol):
+    async def record(self, entry: AuditEntry) -> None:
+        """Keep a command that has no commit of its own: a refused one, or one without effect."""
+        ...
+
+
+class ClaimQueue(Protocol):
+    """Which worker drives which turn, by the database's clock."""
+
+    async def claim(
+        self, worker: str, *, limit: int, versions: Sequence[tuple[AgentId, AgentVersion]]
+    ) -> Sequence[ClaimedTurn]:
+        """Take up to `limit` turns that are due, of these agents, and that nobody holds."""
+        ...
+
+    async def renew(self, worker: str, claims: Mapping[TurnId, int]) -> frozenset[TurnId]:
+        """Prolong the claims, given by turn and epoch; the turns that are still held."""
+        ...
+
+    async def release(self, worker: str, claims: Mapping[TurnId, int]) -> None:
+        """Give claims back; those that have passed on are left alone."""
+        ...

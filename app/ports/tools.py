@@ -1,0 +1,74 @@
+"""Tools and the agents that have them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from app.turn.agent import Agent, ToolSpec
+from app.turn.ids import AgentId, AgentVersion, CallId, TurnId
+from app.turn.transcript import Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolContext:
+    """What a tool may know of the call it serves."""
+
+    turn_id: TurnId
+    call_id: CallId
+    idempotency_key: str
+    """The same over all attempts of this call."""
+    attempt: int
+    """From 1; raised each time the tool is entered."""
+    is_replay: bool
+    """Whether an earlier attempt may already have had its effect."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolOutput:
+    """What a tool said; an error is said to the model, not raised."""
+
+    outcome: Literal[Outcome.COMPLETED, Outcome.ERROR, Outcome.NOT_STARTED]
+    content: str
+
+
+class Tool(Protocol):
+    """Something a model may ask for."""
+
+    @property
+    def spec(self) -> ToolSpec: ...
+
+    async def run(self, arguments: str, context: ToolContext) -> ToolOutput:
+        """Validate the JSON arguments and do the work.
+
+        Invalid arguments and exceptions of the tool come back as an `ERROR` output. Only
+        cancellation passes through.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedAgent:
+    """A version of an agent together with its tools, by name."""
+
+    agent: Agent
+    tools: Mapping[str, Tool]
+
+
+class AgentCatalog(Protocol):
+    """The agents this process can run."""
+
+    def current(self, agent_id: AgentId | None) -> LoadedAgent | None:
+        """The version new turns get; `None` as id means the default agent."""
+        ...
+
+    def load(self, agent_id: AgentId, version: AgentVersion) -> LoadedAgent | None:
+        """Exactly that version or nothing; never another one."""
+        ...
+
+    def all(self) -> Sequence[Agent]:
+        """The current version of every agent, the default one first."""
+        ...
+
+    def versions(self) -> Sequence[tuple[AgentId, AgentVersion]]:
+        """Everything that can be loaded here."""
+        ...
