@@ -13,7 +13,7 @@ from app.turn.ids import FailureId
 from app.turn.state import RetryScheduled, Turn, WaitingForModel
 
 Command: TypeAlias = Literal["RETRY_MODEL", "RETRY", "CONTINUE", "MESSAGE", "CANCEL"]
-Reason: TypeAlias = Literal["not_due", "unlikely_to_help"]
+Reason: TypeAlias = Literal["not_due", "unlikely_to_help", "already_requested"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,17 +31,23 @@ def actions(turn: Turn, *, at: datetime) -> tuple[Action, ...]:
         return ()
     match turn.state:
         case WaitingForModel() as state:
-            return (_retry(state), Action(command="MESSAGE"), Action(command="CANCEL"))
+            return (_retry(state), Action(command="MESSAGE"), _cancel(turn))
         case RetryScheduled(due_at=due_at):
             due = at >= due_at
             return (
                 Action(command="CONTINUE"),
                 Action(command="RETRY", enabled=due, reason=None if due else "not_due"),
                 Action(command="MESSAGE"),
-                Action(command="CANCEL"),
+                _cancel(turn),
             )
         case _:
-            return (Action(command="CANCEL"),)
+            return (_cancel(turn),)
+
+
+def _cancel(turn: Turn) -> Action:
+    if turn.cancel_requested:
+        return Action(command="CANCEL", enabled=False, reason="already_requested")
+    return Action(command="CANCEL")
 
 
 def _retry(state: WaitingForModel) -> Action:

@@ -1,0 +1,71 @@
+"""What must be true of every turn, whatever happened to it; quoted by number in the tests.
+
+1. The fold of the journal is the turn.
+2. Sequences have no gap: the version is the number of events.
+3. At most one terminal event, and it is the last.
+4. Every call has at most one result, in its place behind the message that asked for it.
+5. Whenever the model is called the history is whole: every call answered, in order, no hole.
+6. The counters agree with the events.
+"""
+
+from collections.abc import Sequence
+
+from app.turn import events as e
+from app.turn.events import TERMINAL_TYPES, Event, added_message
+from app.turn.evolve import fold
+from app.turn.state import Turn
+from app.turn.transcript import AssistantMessage, Message, ToolResult
+
+
+def check_journal(events: Sequence[Event], turn: Turn) -> None:
+    """Rules 1 to 6 over a whole journal."""
+    assert fold(events) == turn
+    assert turn.version == len(events)
+    terminal = [n for n, event in enumerate(events) if event.type in TERMINAL_TYPES]
+    assert terminal in ([], [len(events) - 1])
+    assert bool(terminal) == turn.is_terminal
+    _check_transcripts(events)
+    _check_counters(events, turn)
+
+
+def _check_transcripts(events: Sequence[Event]) -> None:
+    transcript: dict[int, Message] = {}
+    for event in events:
+        added = added_message(event)
+        if added is not None:
+            position, message = added
+            assert position not in transcript, f"two messages at {position}"
+            transcript[position] = message
+        if isinstance(event, e.ModelStarted) or event.type in TERMINAL_TYPES:
+            check_whole(transcript)
+
+
+def check_whole(transcript: dict[int, Message]) -> None:
+    """Rule 5: positions without a hole, calls answered right behind the message that asked."""
+    places = sorted(transcript)
+    assert places == list(range(places[0], places[0] + len(places))), "a hole in the transcript"
+    messages = [transcript[place] for place in places]
+    expected: list[str] = []
+    for message in messages:
+        if isinstance(message, ToolResult):
+            assert expected, f"a result without a call: {message.call_id}"
+            assert message.call_id == expected.pop(0), "results out of order"
+            continue
+        assert not expected, f"calls without a result: {expected}"
+        if isinstance(message, AssistantMessage):
+            assert message.text.strip() or message.tool_calls, "an empty message"
+            expected = [call.call_id for call in message.tool_calls]
+    assert not expected, f"calls without a result: {expected}"
+
+
+def _check_counters(events: Sequence[Event], turn: Turn) -> None:
+    def count(*kinds: type[Event]) -> int:
+        return sum(isinstance(event, kinds) for event in events)
+
+    counters = turn.counters
+    assert counters.model_attempts == count(e.ModelStarted)
+    assert counters.model_successes == count(e.ModelCompleted)
+    assert counters.model_failures == count(e.ModelFailed)
+    assert counters.retries == count(e.RetryWasScheduled)
+    assert counters.steps == count(e.StepStarted)
+    assert counters.tool_calls == count(e.ToolStarted)

@@ -1,0 +1,181 @@
+"""Builders for turns in any state, made the only honest way: by telling the core what happened."""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Self
+
+from app.turn import inputs as i
+from app.turn.agent import Agent, Effect, Limits, RetryPolicy, ToolSpec
+from app.turn.decide import decide
+from app.turn.events import Event, added_message
+from app.turn.evolve import advance, fold
+from app.turn.failures import FailureType, ModelFailure, RequestRefused
+from app.turn.ids import (
+    AgentId,
+    AgentVersion,
+    AttemptId,
+    CallId,
+    ConversationId,
+    FailureId,
+    Identity,
+    MessageId,
+    TenantId,
+    TurnId,
+)
+from app.turn.start import start
+from app.turn.state import Turn
+from app.turn.transcript import (
+    Message,
+    ModelAnswer,
+    Outcome,
+    StopReason,
+    TextPart,
+    ToolCall,
+    UserMessage,
+)
+
+NOON = datetime(2026, 8, 1, 12, tzinfo=UTC)
+QUOTA = ModelFailure(type=FailureType.QUOTA_EXCEEDED, message="no credit", retryable=False)
+OVERLOADED = ModelFailure(type=FailureType.OVERLOADED, message="busy", retryable=True)
+REFUSED = RequestRefused(message="not this", http_status=400)
+
+READS = ToolSpec(name="look_up", description="", parameters="{}", effect=Effect.READS)
+IDEMPOTENT = ToolSpec(name="book", description="", parameters="{}", effect=Effect.IDEMPOTENT)
+WRITES = ToolSpec(name="pay", description="", parameters="{}", effect=Effect.WRITES)
+
+
+def an_agent(*, retry: RetryPolicy | None = None, limits: Limits | None = None) -> Agent:
+    return Agent(
+        agent_id=AgentId("clerk"),
+        version=AgentVersion("1"),
+        instructions="",
+        model=None,
+        tools=(READS, IDEMPOTENT, WRITES),
+        retry=retry or RetryPolicy(),
+        limits=limits or Limits(),
+    )
+
+
+def a_message(text: str = "hello", message_id: str = "m1") -> UserMessage:
+    return UserMessage(message_id=MessageId(message_id), content=(TextPart(text=text),))
+
+
+def a_call(call_id: str, tool: ToolSpec = READS, *, problem: str | None = None) -> ToolCall:
+    return ToolCall(call_id=CallId(call_id), tool_name=tool.name, arguments="{}", problem=problem)
+
+
+def an_answer(
+    text: str = "",
+    *calls: ToolCall,
+    stop: StopReason = StopReason.END_TURN,
+    reasoning: str = "",
+) -> ModelAnswer:
+    return ModelAnswer(text=text, tool_calls=calls, stop_reason=stop, reasoning=reasoning)
+
+
+@dataclass(slots=True)
+class Told:
+    """A turn and everything that has happened to it; each method tells it one more thing."""
+
+    agent: Agent = field(default_factory=an_agent)
+    at: datetime = NOON
+    first_position: int = 0
+    events: list[Event] = field(default_factory=list)
+    last: tuple[Event, ...] = ()
+    """What the last thing brought."""
+    turn: Turn = field(init=False)
+    _drawn: int = 0
+
+    def __post_init__(self) -> None:
+        identity = Identity(
+            turn_id=TurnId("t1"),
+            tenant_id=TenantId("default"),
+            conversation_id=ConversationId("c1"),
+            agent_id=self.agent.agent_id,
+            agent_version=self.agent.version,
+        )
+        opened = start(identity, a_message(), first_position=self.first_position, at=self.at)
+        self.events.extend(opened)
+        self.turn = fold(opened)
+
+    @property
+    def transcript(self) -> dict[int, Message]:
+        return dict(pair for event in self.events if (pair := added_message(event)) is not None)
+
+    @property
+    def types(self) -> list[str]:
+        """The types of the events that the last thing brought."""
+        return [event.type for event in self.last]
+
+    def tell(self, given: i.Input) -> Self:
+        """Raises `Rejected` as the core does; then nothing has happened."""
+        self.last = decide(self.turn, given, at=self.at, agent=self.agent)
+        self.events.extend(self.last)
+        self.turn = advance(self.turn, self.last)
+        return self
+
+    def later(self, **span: float) -> Self:
+        self.at += timedelta(**span)
+        return self
+
+    def begun(self) -> Self:
+        return self.tell(i.BeginStep(attempt_id=self.draw()))
+
+    def answered(self, answer: ModelAnswer, *, taken: frozenset[str] = frozenset()) -> Self:
+        return self.tell(
+            i.ModelAnswered(
+                attempt_id=self.attempt,
+                answer=answer,
+                next_attempt_id=self.draw(),
+                failure_id=FailureId(f"f{self._drawn}"),
+                taken_call_ids=taken,
+            )
+        )
+
+    def wrote(self, text: str, reasoning: str = "") -> Self:
+        return self.tell(i.ModelWrote(attempt_id=self.attempt, text=text, reasoning=reasoning))
+
+    def gave_up(
+        self, failure: ModelFailure, *, failure_id: str = "f1", text: str = "", chance: float = 1
+    ) -> Self:
+        return self.tell(
+            i.ModelGaveUp(
+                attempt_id=self.attempt,
+                failure=failure,
+                failure_id=FailureId(failure_id),
+                text=text,
+                chance=chance,
+            )
+        )
+
+    def finished(self, *call_ids: str, outcome: Outcome = Outcome.COMPLETED) -> Self:
+        return self.tell(
+            i.ToolsFinished(
+                attempt_id=self.attempt,
+                finished=tuple(
+                    i.FinishedCall(call_id=CallId(c), outcome=outcome, content=f"result {c}")
+                    for c in call_ids
+                ),
+                next_attempt_id=self.draw(),
+            )
+        )
+
+    def lost(self) -> Self:
+        return self.tell(i.StepLost(attempt_id=self.attempt, next_attempt_id=self.draw()))
+
+    def cancelled(self) -> Self:
+        return self.tell(i.Cancel())
+
+    def posted(self, text: str = "and then?", message_id: str = "m2") -> Self:
+        return self.tell(i.PostMessage(message=a_message(text, message_id)))
+
+    def retried(self, failure_id: str = "f1") -> Self:
+        return self.tell(i.RetryModel(failure_id=FailureId(failure_id)))
+
+    @property
+    def attempt(self) -> AttemptId:
+        return self.turn.attempt_in_flight or AttemptId("none")
+
+    def draw(self) -> AttemptId:
+        self._drawn += 1
+        return AttemptId(f"a{self._drawn}")

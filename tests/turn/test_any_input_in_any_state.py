@@ -1,0 +1,216 @@
+"""Any input in any state: it is taken, or refused with a reason, or nothing new. Never a crash.
+
+A machine plays a shell and its callers: people who ask for anything at any time, workers that die,
+reports that come late or twice. The rules of `tests/support/histories.py` hold after every step.
+"""
+
+from typing import get_args
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from app.turn import inputs as i
+from app.turn.actions import Command, actions
+from app.turn.agent import Agent, Limits, RetryPolicy
+from app.turn.decide import decide
+from app.turn.errors import Rejected
+from app.turn.failures import FailureType, ModelFailure
+from app.turn.ids import AttemptId, CallId, FailureId
+from app.turn.next_step import RecoverLostStep, Rest, next_step
+from app.turn.state import Turn
+from app.turn.transcript import ModelAnswer, Outcome, StopReason, ToolCall
+from tests.support.histories import check_journal
+from tests.support.turns import REFUSED, Told, a_message, an_agent
+
+agents = st.builds(
+    an_agent,
+    retry=st.builds(RetryPolicy, max_retries=st.integers(0, 2)),
+    limits=st.builds(
+        Limits,
+        max_iterations=st.integers(1, 6),
+        max_steps=st.integers(1, 12),
+        parallel_tools=st.integers(1, 3),
+    ),
+)
+calls = st.builds(
+    ToolCall,
+    call_id=st.sampled_from(["", "A", "B", "C"]).map(CallId),
+    tool_name=st.sampled_from(["look_up", "book", "pay", "nonsense"]),
+    arguments=st.just("{}"),
+    problem=st.sampled_from([None, None, None, "cut off"]),
+)
+answers = st.builds(
+    ModelAnswer,
+    text=st.sampled_from(["", " ", "hello", "hello world"]),
+    reasoning=st.sampled_from(["", "hm"]),
+    tool_calls=st.lists(calls, max_size=4).map(tuple),
+    stop_reason=st.sampled_from(StopReason),
+)
+failures = st.builds(
+    ModelFailure, type=st.sampled_from(FailureType), message=st.just(""), retryable=st.booleans()
+)
+attempts = st.sampled_from(["current", "current", "current", "stale"])
+requests = st.one_of(
+    st.builds(i.PostMessage, message=st.builds(a_message)),
+    st.builds(i.RetryModel, failure_id=st.sampled_from(["f1", "f2", "f3"]).map(FailureId)),
+    st.just(i.Retry()),
+    st.just(i.ContinueNow()),
+    st.just(i.Cancel()),
+)
+
+
+class AnyInputInAnyState(RuleBasedStateMachine):
+    """One turn after another, told anything."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told = Told()
+        self.failures = 0
+
+    @rule(agent=agents, first=st.integers(0, 3))
+    def a_new_turn(self, agent: Agent, first: int) -> None:
+        if self.told.turn.is_terminal or len(self.told.events) == 2:
+            self.told = Told(agent, first_position=first)
+
+    @rule(request=requests)
+    def somebody_asks(self, request: i.Request) -> None:
+        before = list(self.told.events)
+        try:
+            self.told.tell(request)
+        except Rejected:
+            assert self.told.events == before
+
+    @rule()
+    def a_worker_does_what_is_next(self) -> None:
+        match next_step(self.told.turn, at=self.told.at):
+            case Rest():
+                assert self.told.begun().last == ()
+            case RecoverLostStep():
+                self.told.lost()
+            case _:
+                self.told.begun()
+                assert self.told.last
+
+    @rule(answer=answers, attempt=attempts)
+    def the_model_answers(self, answer: ModelAnswer, attempt: str) -> None:
+        self._report(
+            i.ModelAnswered(
+                attempt_id=self._attempt(attempt),
+                answer=answer,
+                next_attempt_id=self.told.draw(),
+                failure_id=self._failure_id(),
+            )
+        )
+
+    @rule(failure=failures, text=st.sampled_from(["", "half"]), attempt=attempts)
+    def the_model_fails(self, failure: ModelFailure, text: str, attempt: str) -> None:
+        self._report(
+            i.ModelGaveUp(
+                attempt_id=self._attempt(attempt),
+                failure=failure,
+                failure_id=self._failure_id(),
+                text=text,
+            )
+        )
+
+    @rule(text=st.sampled_from(["h", "hello", "hello w"]), attempt=attempts)
+    def the_model_writes(self, text: str, attempt: str) -> None:
+        self._report(i.ModelWrote(attempt_id=self._attempt(attempt), text=text, reasoning="h"))
+
+    @rule(
+        done=st.lists(st.sampled_from(["A", "B", "C", "a1-0", "other"]), max_size=3),
+        outcome=st.sampled_from([Outcome.COMPLETED, Outcome.ERROR, Outcome.NOT_STARTED]),
+        attempt=attempts,
+    )
+    def tools_end(self, done: list[str], outcome: Outcome, attempt: str) -> None:
+        in_flight = [call.call_id for call in self.told.turn.open_calls][: len(done)]
+        self._report(
+            i.ToolsFinished(
+                attempt_id=self._attempt(attempt),
+                finished=tuple(
+                    i.FinishedCall(call_id=CallId(c), outcome=outcome, content="")
+                    for c in (*done, *in_flight)
+                ),
+                next_attempt_id=self.told.draw(),
+            )
+        )
+
+    @rule(attempt=attempts)
+    def a_worker_dies(self, attempt: str) -> None:
+        attempt_id, fresh = self._attempt(attempt), self.told.draw()
+        self._report(i.StepLost(attempt_id=attempt_id, next_attempt_id=fresh))
+
+    @rule(attempt=attempts, crash=st.booleans())
+    def a_step_ends_badly(self, attempt: str, *, crash: bool) -> None:
+        attempt_id = self._attempt(attempt)
+        self._report(
+            i.StepCrashed(attempt_id=attempt_id)
+            if crash
+            else i.ModelRefused(attempt_id=attempt_id, refusal=REFUSED)
+        )
+
+    @rule(attempt=attempts)
+    def a_step_is_dropped(self, attempt: str) -> None:
+        self._report(i.StepAbandoned(attempt_id=self._attempt(attempt)))
+
+    @rule(minutes=st.integers(0, 3))
+    def time_passes(self, minutes: int) -> None:
+        self.told.later(minutes=minutes)
+
+    @invariant()
+    def the_rules_hold(self) -> None:
+        check_journal(self.told.events, self.told.turn)
+
+    @invariant()
+    def actions_say_what_would_be_accepted(self) -> None:
+        turn, at = self.told.turn, self.told.at
+        offered = {action.command: action for action in actions(turn, at=at)}
+        for command in get_args(Command):
+            action = offered.get(command)
+            enabled = action is not None and action.enabled
+            assert enabled == _is_accepted(self.told, command), command
+
+    @invariant()
+    def an_ended_turn_stays_as_it_is(self) -> None:
+        if self.told.turn.is_terminal:
+            assert isinstance(next_step(self.told.turn, at=self.told.at), Rest)
+
+    def _report(self, given: i.Report) -> None:
+        stale = getattr(given, "attempt_id", None) != self.told.turn.attempt_in_flight
+        self.told.tell(given)
+        assert not (stale and self.told.last), "a stale report changed the turn"
+
+    def _attempt(self, which: str) -> AttemptId:
+        return self.told.attempt if which == "current" else AttemptId("stale")
+
+    def _failure_id(self) -> FailureId:
+        self.failures += 1
+        return FailureId(f"f{self.failures}")
+
+
+def _is_accepted(told: Told, command: Command) -> bool:
+    """Whether `decide` takes the command, with what is current; a no-op is not an action."""
+    turn: Turn = told.turn
+    failure = turn.current_failure
+    given: dict[Command, i.Request] = {
+        "RETRY_MODEL": i.RetryModel(failure_id=failure.failure_id if failure else FailureId("")),
+        "RETRY": i.Retry(),
+        "CONTINUE": i.ContinueNow(),
+        "MESSAGE": i.PostMessage(message=a_message()),
+        "CANCEL": i.Cancel(),
+    }
+    try:
+        events = decide(turn, given[command], at=told.at, agent=told.agent)
+    except Rejected:
+        return False
+    return bool(events)
+
+
+TestAnyInputInAnyState = AnyInputInAnyState.TestCase
+TestAnyInputInAnyState.settings = settings(
+    max_examples=200,
+    stateful_step_count=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
