@@ -1,0 +1,1 @@
+"""The one place for wire formats: what a model is asked, what it says, and how it fails."""

@@ -1,0 +1,203 @@
+"""What a failed call left behind, unwrapped: gateways put errors into errors, often as text.
+
+Every part of a body is visited: objects, lists, JSON inside strings, and Python's printed
+dictionaries (`Error code: 429 - {'error': …}`), up to four texts deep. Nothing is lost on the way:
+all words and codes are kept, and the deepest message is the one people are shown.
+"""
+
+import ast
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from app.providers.wire_json import JsonObject, as_text, is_array, is_object, mended, parsed
+
+MAX_READ_CHARACTERS = 65_536
+"""How much of one text is looked at; an error that begins later is not one."""
+_MAX_LITERAL_CHARACTERS = 16_384
+_MAX_NESTED_TEXTS = 4
+_MAX_NESTED_VALUES = 24
+_MAX_VALUES = 2_000
+
+_CODE_KEYS = frozenset(
+    {
+        *("code", "type", "status", "reason", "error_code", "error_type", "errorcode"),
+        *("status_code", "statuscode", "__type", "quotaid", "quotametric"),
+        *("finish_reason", "finishreason"),
+    }
+)
+_MESSAGE_KEYS = frozenset(
+    {
+        *("message", "msg", "error", "error_msg", "errmsg", "error_message", "status_msg"),
+        *("detail", "title", "data", "raw"),
+    }
+)
+_UNREAD_KEYS = frozenset({"failed_generation", "usage", "headers", "message_zh", "url"})
+
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_URL = re.compile(r"https?://[^\s\"'<>)]+")
+_TAG = re.compile(r"<[^<>]{0,300}>")
+_HELP = re.compile(
+    r"(?:please |or )?(?:reduce (?:the|your) |check your plan|add your own|add credits"
+    r"|contact (?:our|your|us|sales)|learn more|for (?:more )?(?:details|information)|upgrade to |"
+    r"see the response headers|you may also|enable '|received model group|available model group)"
+    r"[^.;\n。]*"
+)
+_STATUS_IN_TEXT = re.compile(
+    r"(?:error code|status code|http status|status|http|error|^)[ :=(]{1,3}([1-5]\d\d)\b"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """A failure as it arrived."""
+
+    where: Literal["response", "stream", "transport"]
+    """An HTTP answer, a part of an answered stream, or no answer at all."""
+    status: int | None = None
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    body: object = None
+    """JSON, text or bytes; for `transport` the exceptions as texts, outermost first."""
+
+
+@dataclass(slots=True)
+class Findings:
+    """Everything a rule may look at."""
+
+    where: Literal["response", "stream", "transport"]
+    status: int | None
+    """The innermost HTTP status."""
+    headers: Mapping[str, str]
+    words: str = ""
+    """All codes and messages, lower case, help text left out, `_` and `-` as spaces."""
+    message: str = ""
+    """The deepest message, as written."""
+    error_code: str | None = None
+    error_type: str | None = None
+    values: list[tuple[str, object]] = field(default_factory=list[tuple[str, object]])
+    """Every key with its plain value, in the order met."""
+
+
+def findings(evidence: Evidence) -> Findings:
+    """Unwrap the evidence; never fails, whatever the bytes."""
+    walk = _Walk()
+    walk.visit(_body(evidence.body), key="message")
+    headers = {name.lower(): value for name, value in evidence.headers.items()}
+    walk.words.append(headers.get("x-amzn-errortype", ""))
+    codes = (code for code in (walk.error_code, walk.error_type) if code)
+    text = " | ".join((*codes, *walk.words))[:MAX_READ_CHARACTERS]
+    inner = [*walk.statuses, *(int(found) for found in _STATUS_IN_TEXT.findall(text.lower()))]
+    return Findings(
+        where=evidence.where,
+        status=next((status for status in reversed(inner) if status >= 300), evidence.status),
+        headers=headers,
+        words=_normal(text),
+        message=walk.message,
+        error_code=walk.error_code,
+        error_type=walk.error_type,
+        values=walk.values,
+    )
+
+
+def _body(body: object) -> object:
+    """JSON of any length is parsed as a whole; of other text the beginning is enough."""
+    if not isinstance(body, bytes | str):
+        return body
+    value = parsed(body)
+    return body if value is None else value
+
+
+def _normal(text: str) -> str:
+    text = _TAG.sub(" ", _URL.sub(" ", text))
+    text = _CAMEL.sub(" ", text).replace("_", " ").replace("-", " ").lower()
+    return " ".join(_HELP.sub(" ", text).split())
+
+
+@dataclass(slots=True)
+class _Walk:
+    words: list[str] = field(default_factory=list[str])
+    statuses: list[int] = field(default_factory=list[int])
+    values: list[tuple[str, object]] = field(default_factory=list[tuple[str, object]])
+    message: str = ""
+    error_code: str | None = None
+    error_type: str | None = None
+    _left: int = _MAX_VALUES
+
+    def visit(self, value: object, *, key: str, texts: int = 0, depth: int = 0) -> None:
+        self._left -= 1
+        if self._left < 0 or depth > _MAX_NESTED_VALUES:
+            return
+        if isinstance(value, bytes):
+            value = value[: 4 * MAX_READ_CHARACTERS].decode("utf-8", "replace")
+        if is_object(value):
+            self._visit_object(value, texts, depth)
+        elif is_array(value):
+            for entry in value:
+                self.visit(entry, key=key, texts=texts, depth=depth + 1)
+        elif isinstance(value, str):
+            self._visit_text(mended(value[:MAX_READ_CHARACTERS]), key, texts, depth)
+        elif value is not None:
+            self._visit_number(value, key)
+
+    def _visit_object(self, value: JsonObject, texts: int, depth: int) -> None:
+        if as_text(value.get("message")) or as_text(value.get("code")):
+            self.error_code = _short(value.get("code")) or self.error_code
+            self.error_type = _short(value.get("type")) or self.error_type
+        for key, inner in value.items():
+            if key.lower() not in _UNREAD_KEYS:
+                self.visit(inner, key=key.lower(), texts=texts, depth=depth + 1)
+
+    def _visit_number(self, value: object, key: str) -> None:
+        self.values.append((key, value))
+        is_whole = isinstance(value, int) and not isinstance(value, bool)
+        if key in _CODE_KEYS and is_whole:
+            self._note_status(str(value))
+
+    def _visit_text(self, text: str, key: str, texts: int, depth: int) -> None:
+        self.values.append((key, text))
+        inner = _value_inside(text) if texts < _MAX_NESTED_TEXTS else None
+        if key in _CODE_KEYS or inner is None or not text.lstrip().startswith(("{", "[")):
+            self.words.append(text)
+        if key in _CODE_KEYS:
+            self._note_status(text)
+        elif key in _MESSAGE_KEYS and text.strip():
+            self.message = text
+        if inner is not None:
+            self.visit(inner, key="message", texts=texts + 1, depth=depth + 1)
+
+    def _note_status(self, text: str) -> None:
+        self.words.append(text)
+        if len(text) == 3 and text.isascii() and text.isdigit():
+            self.statuses.append(int(text))
+
+
+def _short(value: object) -> str | None:
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    return as_text(value)[:100] or None
+
+
+def _value_inside(text: str) -> object:
+    """The object or list a text holds, as JSON or as Python prints it; `None` without one."""
+    start = min((at for at in (text.find("{"), text.find("[{")) if at >= 0), default=-1)
+    end = max(text.rfind("}"), text.rfind("}]") + 1)
+    if start < 0 or end < start:
+        return None
+    inner = text[start : end + 1]
+    plainer = (inner, inner.replace('\\"', '"'), inner.replace("\\n", " ").replace("\n", " "))
+    for candidate in dict.fromkeys(plainer):
+        value = parsed(candidate)
+        if value is not None:
+            return value
+    return _python_literal(inner)
+
+
+def _python_literal(text: str) -> object:
+    if len(text) > _MAX_LITERAL_CHARACTERS:
+        return None
+    try:
+        value: object = ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return None
+    return value

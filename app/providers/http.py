@@ -1,0 +1,170 @@
+"""The one HTTP client towards providers: every wait bounded, every connection closed in time.
+
+The environment is not trusted: no proxy from `HTTPS_PROXY`, no password from `.netrc`. Whoever
+needs a proxy names it, so that a key never travels through a host nobody chose (ADR 0006).
+"""
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+
+import httpx
+
+MAX_ERROR_BYTES = 256 * 1024
+"""How much of an error's body is read."""
+
+_LINGER_SECONDS = 1.0
+
+_T = TypeVar("_T")
+
+HttpClient: TypeAlias = httpx.AsyncClient
+"""For those who carry a client from where it is made to where it is used."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeouts:
+    """How long to wait for a provider, in seconds; every figure more than 0."""
+
+    connect_seconds: float = 10.0
+    """Until the connection stands, TLS included; also for a free place in the pool."""
+    first_byte_seconds: float = 120.0
+    """From sending the request to the first byte of the answer's body."""
+    idle_seconds: float = 60.0
+    """Between two pieces of an answer."""
+    total_seconds: float = 900.0
+    """From sending the request to the last byte of the answer."""
+
+
+class ProviderTimeoutError(Exception):
+    """The provider kept silent for too long."""
+
+
+class FirstByteTimeout(ProviderTimeoutError):  # noqa: N818 - the name is shown as exception_type
+    """No byte of an answer came in time."""
+
+
+class IdleTimeout(ProviderTimeoutError):  # noqa: N818
+    """The answer stopped coming."""
+
+
+class TotalTimeout(ProviderTimeoutError):  # noqa: N818
+    """The answer took too long as a whole."""
+
+
+def new_client(
+    *,
+    max_connections: int = 1_000,
+    proxy: str | None = None,
+    verify: ssl.SSLContext | bool = True,
+    transport: httpx.AsyncBaseTransport | None = None,
+) -> httpx.AsyncClient:
+    """A client to share between all providers and calls of one process; the caller closes it.
+
+    It follows no redirects: a key must not be carried to another host.
+    """
+    limits = httpx.Limits(max_connections=max_connections, max_keepalive_connections=100)
+    return httpx.AsyncClient(
+        limits=limits, proxy=proxy, verify=verify, transport=transport, trust_env=False
+    )
+
+
+@dataclass(slots=True)
+class _Clock:
+    timeouts: Timeouts
+    started_at: float
+    idle_seconds: float
+    has_begun: bool = False
+
+    async def bounded(self, waiting: Awaitable[_T]) -> _T:
+        """Bound one wait by whichever limit comes first."""
+        due, error = self._due()
+        try:
+            async with asyncio.timeout_at(due):
+                return await waiting
+        except TimeoutError as timeout:
+            raise error(error.__doc__) from timeout
+
+    def _due(self) -> tuple[float, type[ProviderTimeoutError]]:
+        total = self.started_at + self.timeouts.total_seconds
+        if self.has_begun:
+            return min((total, TotalTimeout), (_now() + self.idle_seconds, IdleTimeout), key=_at)
+        first = self.started_at + self.timeouts.first_byte_seconds
+        return min((total, TotalTimeout), (first, FirstByteTimeout), key=_at)
+
+
+@dataclass(slots=True)
+class Reply:
+    """An answer whose head has come and whose body is still coming."""
+
+    status: int
+    headers: httpx.Headers
+    _pieces: AsyncIterator[bytes]
+    _clock: _Clock
+
+    async def next_piece(self) -> bytes | None:
+        """More of the body, decoded, as it comes; `None` at its end.
+
+        Raises:
+            ProviderTimeoutError: Nothing came for too long.
+            httpx.HTTPError: The connection broke.
+        """
+        piece = await self._clock.bounded(anext(self._pieces, None))
+        self._clock.has_begun = self._clock.has_begun or bool(piece)
+        return piece
+
+    async def start_of_body(self, limit: int = MAX_ERROR_BYTES) -> bytes:
+        """The body, cut off behind `limit` bytes; what was read when the connection broke."""
+        body = bytearray()
+        with contextlib.suppress(httpx.HTTPError, ProviderTimeoutError):
+            while len(body) < limit and (piece := await self.next_piece()) is not None:
+                body += piece
+        return bytes(body[:limit])
+
+    def expect_the_end(self) -> None:
+        """Wait no longer than a second for each further piece: the answer itself is complete.
+
+        Reading up to the end lets the connection serve another call.
+        """
+        self._clock.idle_seconds = min(self._clock.idle_seconds, _LINGER_SECONDS)
+
+
+@contextlib.asynccontextmanager
+async def exchange(
+    client: httpx.AsyncClient, request: httpx.Request, timeouts: Timeouts
+) -> AsyncGenerator[Reply, None]:
+    """Send the request and hand out the reply; leaving closes the connection, or gives it back.
+
+    Raises:
+        ProviderTimeoutError: No answer came in time.
+        httpx.HTTPError: The request could not be sent, or the connection broke.
+    """
+    clock = _Clock(timeouts, started_at=_now(), idle_seconds=timeouts.idle_seconds)
+    response = await clock.bounded(client.send(request, stream=True))
+    pieces = response.aiter_bytes()
+    try:
+        yield Reply(response.status_code, response.headers, pieces, clock)
+    finally:
+        if isinstance(pieces, AsyncGenerator):
+            await pieces.aclose()
+        await response.aclose()
+
+
+def network_timeouts(timeouts: Timeouts) -> httpx.Timeout:
+    """What httpx itself has to watch; waiting for bytes is bounded by `exchange`."""
+    return httpx.Timeout(
+        connect=timeouts.connect_seconds,
+        pool=timeouts.connect_seconds,
+        write=timeouts.idle_seconds,
+        read=None,
+    )
+
+
+def _at(limit: tuple[float, type[ProviderTimeoutError]]) -> float:
+    return limit[0]
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

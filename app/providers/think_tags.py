@@ -1,0 +1,74 @@
+"""Reasoning that a model's template left inside the answer, between `<think>` tags."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+_OPEN, _CLOSE = "<think>", "</think>"
+
+Kind: TypeAlias = Literal["text", "reasoning"]
+Part: TypeAlias = tuple[Kind, str]
+
+
+@dataclass(slots=True)
+class ThinkTags:
+    """Tells reasoning from text while both stream; only a tag at the very start counts.
+
+    The line ends with which templates pad the tags belong to neither.
+    """
+
+    _state: Literal["start", "opened", "thinking", "closed", "text"] = "start"
+    _held: str = ""
+
+    def feed(self, text: str) -> list[Part]:
+        """What is known to be text or reasoning now; a possible half of a tag is held back."""
+        self._held += text
+        if self._state == "start":
+            self._look_for_opening()
+        if self._state == "opened":
+            self._skip_padding("thinking")
+        thought = self._thought() if self._state == "thinking" else ""
+        if self._state == "closed":
+            self._skip_padding("text")
+        answered = self._release() if self._state == "text" else ""
+        return _parts(("reasoning", thought), ("text", answered))
+
+    def close(self) -> list[Part]:
+        """What was held back when the stream ended."""
+        is_text = self._state in {"start", "text"}
+        return _parts(("text" if is_text else "reasoning", self._release()))
+
+    def _release(self) -> str:
+        held, self._held = self._held, ""
+        return held
+
+    def _look_for_opening(self) -> None:
+        start = self._held.lstrip()
+        if start.startswith(_OPEN):
+            self._state, self._held = "opened", start.removeprefix(_OPEN)
+        elif not _OPEN.startswith(start):
+            self._state = "text"
+
+    def _skip_padding(self, then: Literal["thinking", "text"]) -> None:
+        self._held = self._held.lstrip("\n")
+        if self._held:
+            self._state = then
+
+    def _thought(self) -> str:
+        """The reasoning that is sure to be reasoning, taken out of what is held."""
+        thought, closing, rest = self._held.partition(_CLOSE)
+        if closing:
+            self._state, self._held = "closed", rest
+            return thought
+        sure = len(thought) - _possible_tag_length(thought)
+        self._held = thought[sure:]
+        return thought[:sure]
+
+
+def _parts(*parts: Part) -> list[Part]:
+    return [part for part in parts if part[1]]
+
+
+def _possible_tag_length(text: str) -> int:
+    """How many of the last characters could be the beginning of a closing tag."""
+    longest = min(len(text), len(_CLOSE) - 1)
+    return next((n for n in range(longest, 0, -1) if _CLOSE.startswith(text[-n:])), 0)

@@ -1,0 +1,229 @@
+"""Around the verdict: stated waits, the network, redaction, and any bytes at all."""
+
+import json
+import ssl
+import time
+from datetime import timedelta
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.providers.failures import (
+    Evidence,
+    classify,
+    classify_exception,
+    interrupted,
+)
+from app.turn.failures import ModelFailure
+from tests.providers.evidence import DOWN, QUOTA, TOKENS, failure_from, openai_error
+
+# --- Stated waits --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("evidence", "seconds"),
+    [
+        (openai_error(429, "Slow.", retry_after="20"), 20),
+        (openai_error(429, "Slow.", retry_after_ms="1500", retry_after="2"), 1.5),
+        (
+            openai_error(
+                429,
+                "Slow.",
+                retry_after="Fri, 29 Sep 2023 16:26:57 GMT",
+                date="Fri, 29 Sep 2023 16:26:37 GMT",
+            ),
+            20,
+        ),
+        (openai_error(429, "Please try again in 6ms."), 0.006),
+        (openai_error(429, "Please try again in 1m30.5s. Visit the page."), 90.5),
+        (openai_error(429, "Rate limit. Please wait 8 hours 24 minutes and try again"), 30_240),
+        (openai_error(429, "Please retry after 9 seconds."), 9),
+        (
+            openai_error(
+                429,
+                "Slow.",
+                x_ratelimit_remaining_requests="0",
+                x_ratelimit_reset_requests="6s",
+                x_ratelimit_remaining_tokens="9",
+                x_ratelimit_reset_tokens="50s",
+            ),
+            6,
+        ),
+        (
+            Evidence(
+                where="response",
+                status=429,
+                body={
+                    "error": {"details": [{"@type": "google.rpc.RetryInfo", "retryDelay": "44s"}]}
+                },
+            ),
+            44,
+        ),
+    ],
+)
+def test_a_stated_wait_is_read_wherever_it_stands(evidence: Evidence, seconds: float) -> None:
+    assert failure_from(evidence).retry_after == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize(
+    "evidence",
+    [
+        openai_error(429, "Rate limit reached. Try again later."),
+        openai_error(429, "Slow.", retry_after="soon"),
+        openai_error(429, "Slow.", retry_after="-5"),
+        openai_error(429, "Slow.", retry_after="9" * 30),
+        openai_error(429, "Slow.", retry_after="Fri, 29 Sep 2023 16:26:57 GMT"),
+        openai_error(429, "Limit 100 per min. Limit resets."),
+    ],
+)
+def test_a_wait_is_never_invented(evidence: Evidence) -> None:
+    assert failure_from(evidence).retry_after is None
+
+
+# --- The network ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        httpx.ConnectError("[Errno 111] Connection refused"),
+        httpx.ConnectError("[Errno -2] Name or service not known"),
+        httpx.ConnectTimeout("timed out"),
+        httpx.ReadError("[Errno 104] Connection reset by peer"),
+        httpx.RemoteProtocolError("peer closed connection without sending complete message body"),
+        httpx.PoolTimeout(""),
+        ssl.SSLError("[SSL: UNEXPECTED_EOF_WHILE_READING] EOF occurred in violation of protocol"),
+        ConnectionResetError(104, "Connection reset by peer"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_a_fault_of_the_network_is_an_outage_to_retry(error: Exception) -> None:
+    failure = classify_exception(error)
+
+    assert (failure.type, failure.retryable) == (DOWN, True)
+    assert (failure.exception_type, failure.http_status) == (type(error).__name__, 0)
+    assert failure.message
+
+
+def test_a_certificate_that_is_not_trusted_does_not_heal_by_waiting() -> None:
+    error = httpx.ConnectError("All connection attempts failed")
+    error.__cause__ = ssl.SSLCertVerificationError("certificate verify failed: self-signed")
+
+    assert not classify_exception(error).retryable
+
+
+def test_a_loop_of_causes_is_followed_once() -> None:
+    first, second = OSError("a"), OSError("b")
+    first.__cause__, second.__cause__ = second, first
+
+    assert classify_exception(first).retryable
+
+
+def test_an_answer_that_broke_off_is_an_outage_to_retry() -> None:
+    assert interrupted().retryable
+    assert interrupted("network_error").error_code == "network_error"
+
+
+# --- What an operator may read -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "sk-proj-AbCdEf123456",
+        "sk-ant-api03-xyz_9-9",
+        "Bearer abcdef.ghi-jkl",
+        "AIzaSyA1234567890abcdef",
+        "api_key=abcd1234efgh",
+        '"x-api-key": "abcd1234efgh"',
+        "gsk_abcdef123456",
+    ],
+)
+def test_credentials_do_not_reach_the_message(secret: str) -> None:
+    failure = failure_from(openai_error(401, f"Wrong key ({secret}) was given."))
+
+    assert secret not in failure.message
+    assert "[redacted]" in failure.message
+
+
+def test_a_message_is_one_bounded_line() -> None:
+    failure = failure_from(openai_error(500, "broken\n\n  again " * 500))
+
+    assert len(failure.message) == 500
+    assert "\n" not in failure.message
+
+
+def test_a_failure_without_a_word_still_says_something() -> None:
+    assert failure_from(Evidence(where="response", status=503)).message
+
+
+# --- Any bytes -----------------------------------------------------------------------------------
+
+_WORDS = st.sampled_from(
+    [
+        *("error", "message", "code", "{", "}", '"', "'", "[", "]", ":", ",", "\\", "\\n", "\\u"),
+        *("429", "Error code: 500 - ", "data: ", "b'", "quota", "max_tokens", "retry after 5 s"),
+        *("\ud800", "\x00", "<", ">", "http://", "sk-", "per minute", " 0 in the completion)"),
+    ]
+)
+_TEXT = st.lists(_WORDS | st.text(max_size=4), max_size=40).map("".join)
+_VALUE = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | _TEXT,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["error", "message", "code", "type", "status", "details"]) | _TEXT,
+            inner,
+            max_size=3,
+        )
+    ),
+    max_leaves=12,
+)
+_HEADERS = st.dictionaries(
+    st.sampled_from(["retry-after", "retry-after-ms", "date", "x-ratelimit-reset-tokens"]),
+    _TEXT | st.floats().map(str),
+)
+
+
+@given(
+    st.sampled_from(["response", "stream", "transport"]),
+    st.none() | st.integers(0, 999),
+    _HEADERS,
+    _VALUE | st.binary(),
+)
+def test_any_evidence_gives_one_bounded_verdict(
+    where: str, status: int | None, headers: dict[str, str], body: object
+) -> None:
+    evidence = Evidence(where=where, status=status, headers=headers, body=body)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType] - drawn from its literals
+    result = classify(evidence)
+
+    assert len(result.message) <= 500
+    assert result.message.encode()
+    if isinstance(result, ModelFailure):
+        assert result.retry_after is None or result.retry_after >= timedelta(0)
+        assert (result.token_limit_phase is None) == (result.type is not TOKENS)
+        assert not (result.type is QUOTA and result.retryable)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        *("{", '{"a":', "[", "'", "max tokens ", "retry after 1 s ", "<", "sk-", "quota ", "1"),
+        *("per minute", "exceeds ", "input ", "please reduce the ", "limit ", "b'{\\'", "https://"),
+    ],
+)
+def test_a_body_of_a_mebibyte_takes_a_fraction_of_a_second(unit: str) -> None:
+    body = (unit * (1024 * 1024 // len(unit))).encode()
+    began = time.process_time()
+
+    assert classify(Evidence(where="response", status=500, body=body)).message
+    assert time.process_time() - began < 2
+
+
+def test_a_long_error_is_read_to_its_end() -> None:
+    error = {"details": ["x" * 100] * 1_500, "message": "Quota.", "code": "insufficient_quota"}
+    body = json.dumps({"error": error}).encode()
+
+    assert failure_from(Evidence(where="response", status=429, body=body)).type is QUOTA

@@ -1,0 +1,172 @@
+"""The client of the OpenAI-compatible wire, against real sockets."""
+
+import json
+
+import httpx
+
+from app.ports import TextDelta
+from app.providers.http import Timeouts, new_client
+from app.providers.openai_chat import OpenAiChat, request_body
+from app.turn.agent import ToolSpec
+from app.turn.transcript import ModelAnswer, StopReason, Usage
+from tests.providers.asking import (
+    a_request,
+    answer_of,
+    assistant,
+    events_of,
+    result,
+    text_of,
+    user,
+)
+from tests.support.provider import RunningProvider
+
+QUICK = Timeouts(connect_seconds=2, first_byte_seconds=0.05, idle_seconds=0.05, total_seconds=5)
+CHUNK = b'data: {"choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":null}]}\n\n'
+END = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n'
+
+
+def _chat(http: httpx.AsyncClient, base_url: str, timeouts: Timeouts | None = None) -> OpenAiChat:
+    return OpenAiChat(http=http, base_url=base_url, api_key="k", timeouts=timeouts or Timeouts())
+
+
+# --- What is sent --------------------------------------------------------------------------------
+
+
+def test_stored_messages_go_into_the_request_as_the_text_they_are() -> None:
+    stored = '{ "role":"user",  "content":"caf\\u00e9 \u2028" }'
+    request = a_request()
+    body = request_body(
+        type(request)(
+            model="m", instructions="Be kind.", messages=[stored, stored], tools=(), attempt=1
+        )
+    )
+
+    assert body.count(stored.encode()) == 2
+    assert [message["role"] for message in json.loads(body)["messages"]] == [
+        "system",
+        "user",
+        "user",
+    ]
+
+
+def test_a_request_streams_with_usage_and_names_its_tools() -> None:
+    look = ToolSpec(name="look", description='Looks "up".', parameters='{"type": "object"}')
+    body = json.loads(request_body(a_request(tools=[look])))
+
+    assert body["model"] == "m"
+    assert body["stream"] is True
+    assert body["stream_options"] == {"include_usage": True}
+    assert body["tools"] == [
+        {
+            "type": "function",
+            "function": {
+                "name": "look",
+                "description": 'Looks "up".',
+                "parameters": {"type": "object"},
+            },
+        }
+    ]
+
+
+def test_without_instructions_or_tools_nothing_is_said_of_them() -> None:
+    body = json.loads(request_body(a_request(user("hello"))))
+
+    assert body["messages"] == [user("hello")]
+    assert "tools" not in body
+
+
+async def test_the_key_goes_out_as_a_bearer_token_and_a_query_stays_at_the_end() -> None:
+    seen: list[httpx.Request] = []
+
+    def serve(request: httpx.Request) -> httpx.Response:
+        seen.append(request)
+        return httpx.Response(200, content=CHUNK + END)
+
+    async with new_client(transport=httpx.MockTransport(serve)) as http:
+        await answer_of(_chat(http, "https://models.test/v1/?api-version=3"), a_request())
+
+    assert str(seen[0].url) == "https://models.test/v1/chat/completions?api-version=3"
+    assert seen[0].headers["authorization"] == "Bearer k"
+
+
+async def test_without_a_key_no_authorization_is_sent() -> None:
+    seen: list[httpx.Request] = []
+
+    def serve(request: httpx.Request) -> httpx.Response:
+        seen.append(request)
+        return httpx.Response(200, content=CHUNK + END)
+
+    async with new_client(transport=httpx.MockTransport(serve)) as http:
+        await answer_of(OpenAiChat(http=http, base_url="https://models.test/v1"), a_request())
+
+    assert "authorization" not in seen[0].headers
+
+
+def test_the_key_is_not_in_the_representation_of_a_client() -> None:
+    client = OpenAiChat(http=httpx.AsyncClient(), base_url="u", api_key="sk-secret")
+
+    assert "sk-secret" not in repr(client)
+
+
+# --- What comes back -----------------------------------------------------------------------------
+
+
+async def test_an_answer_streams_and_ends_as_a_whole(
+    http: httpx.AsyncClient, provider: RunningProvider
+) -> None:
+    provider.script(
+        "m",
+        [
+            {
+                "text": "Hello there",
+                "chunks": 3,
+                "usage": {"prompt_tokens": 5, "completion_tokens": 2},
+            }
+        ],
+    )
+
+    events = await events_of(_chat(http, provider.base_url), a_request())
+
+    assert sum(isinstance(event, TextDelta) for event in events) == 3
+    assert text_of(events) == "Hello there"
+    assert events[-1] == ModelAnswer(
+        text="Hello there",
+        stop_reason=StopReason.END_TURN,
+        raw_stop="stop",
+        usage=Usage(input_tokens=5, output_tokens=2),
+    )
+
+
+async def test_a_round_of_tools_is_asked_for_and_its_results_are_sent_back(
+    http: httpx.AsyncClient, provider: RunningProvider
+) -> None:
+    calls = [{"id": "c1", "name": "look", "arguments": {"q": "a"}}, {"id": "c2", "name": "look"}]
+    provider.script("m", [{"calls": calls}, {"text": "Done."}])
+    chat = _chat(http, provider.base_url)
+
+    asked = await answer_of(chat, a_request(user("go")))
+    done = await answer_of(
+        chat, a_request(user("go"), assistant(None, "c1", "c2"), result("c1"), result("c2"))
+    )
+
+    assert [(call.call_id, call.arguments) for call in asked.tool_calls] == [
+        ("c1", '{"q":"a"}'),
+        ("c2", "{}"),
+    ]
+    assert asked.stop_reason is StopReason.TOOL_USE
+    assert done.text == "Done."
+
+
+async def test_one_connection_serves_many_calls(provider: RunningProvider) -> None:
+    connections: set[object] = set()
+
+    async def note(response: httpx.Response) -> None:
+        connections.add(response.extensions["network_stream"].get_extra_info("client_addr"))
+
+    provider.script("m", [{"text": "Hi"}])
+    async with new_client() as http:
+        http.event_hooks["response"].append(note)
+        for _ in range(4):
+            await answer_of(_chat(http, provider.base_url), a_request())
+
+    assert len(connections) == 1
