@@ -124,7 +124,9 @@ def _said(message: AssistantMessage) -> dict[str, Any]:
 
 
 def _meta(message: AssistantMessage) -> str:
-    problems = {call.call_id: call.problem for call in message.tool_calls if call.problem}
+    problems = {
+        call.call_id: call.problem for call in message.tool_calls if call.problem is not None
+    }
     meta = {
         "stopReason": message.stop_reason,
         "reasoning": message.reasoning,

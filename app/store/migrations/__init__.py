@@ -1,6 +1,7 @@
 """Alembic migrations, run from code: `alembic.ini` is not needed and not there."""
 
 import asyncio
+import threading
 from pathlib import Path
 
 from alembic import command
@@ -18,7 +19,16 @@ def config(dsn: str) -> Config:
 
 async def upgrade(dsn: str) -> None:
     """Bring the database to the newest schema; safe to call from many processes at once."""
-    await asyncio.to_thread(command.upgrade, config(dsn), "head")
+    await asyncio.to_thread(_upgrade, dsn)
+
+
+def _upgrade(dsn: str) -> None:
+    with _ALEMBIC:
+        command.upgrade(config(dsn), "head")
+
+
+_ALEMBIC = threading.Lock()
+"""Alembic keeps the running migration in module globals: one at a time in a process."""
 
 
 def head() -> str:

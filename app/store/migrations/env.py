@@ -2,13 +2,12 @@
 
 import asyncio
 
-import asyncpg
 from alembic import context
 from sqlalchemy import Connection, text
-from sqlalchemy.ext.asyncio import create_async_engine
 from sqlmodel import SQLModel
 
 from app.store import tables
+from app.store.migrations.engine import engine_for
 
 _ONE_AT_A_TIME = 7_226_310_144  # an arbitrary number that only this code uses
 
@@ -23,9 +22,7 @@ def _migrate(connection: Connection) -> None:
 
 async def _run() -> None:
     dsn: str = context.config.attributes["dsn"]
-    engine = create_async_engine(
-        "postgresql+asyncpg://", async_creator=lambda: asyncpg.connect(dsn)
-    )
+    engine = engine_for(dsn)
     try:
         async with engine.begin() as connection:
             await connection.run_sync(_migrate)

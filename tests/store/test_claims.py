@@ -1,0 +1,118 @@
+"""Which worker drives which turn."""
+
+import asyncio
+
+import pytest
+
+from app.ports import Commit
+from app.store.pool import Database
+from app.turn import inputs as i
+from app.turn.agent import RetryPolicy
+from app.turn.decide import decide
+from app.turn.evolve import advance
+from app.turn.ids import AgentId, AgentVersion, AttemptId, FailureId, TurnId
+from tests.store.stored import VERSIONS, Stored, begin
+from tests.support.turns import NOON, OVERLOADED, an_agent
+
+
+@pytest.fixture
+def stored(database: Database) -> Stored:
+    return Stored(database)
+
+
+async def test_every_turn_is_claimed_by_one_of_many_workers(stored: Stored) -> None:
+    for n in range(20):
+        await stored.a_turn(f"t{n:02}", f"c{n}")
+
+    claimed = await asyncio.gather(
+        *(stored.claims.claim(f"w{n}", limit=3, versions=VERSIONS) for n in range(10))
+    )
+
+    ids = [held.turn.identity.turn_id for some in claimed for held in some]
+    assert sorted(ids) == [f"t{n:02}" for n in range(20)]
+
+
+async def test_claiming_does_not_change_the_turn(stored: Stored) -> None:
+    turn = await stored.a_turn()
+
+    (held,) = await stored.claims.claim("w1", limit=1, versions=VERSIONS)
+
+    assert held.turn == turn
+
+
+async def test_a_held_turn_is_claimed_again_only_when_its_lease_has_run_out(
+    stored: Stored,
+) -> None:
+    await stored.a_turn()
+    await stored.claims.claim("w1", limit=1, versions=VERSIONS)
+    assert not await stored.claims.claim("w2", limit=1, versions=VERSIONS)
+
+    await stored.expire_claims()
+
+    assert len(await stored.claims.claim("w2", limit=1, versions=VERSIONS)) == 1
+
+
+async def test_a_renewal_prolongs_what_is_held_and_says_what_is_not(stored: Stored) -> None:
+    await stored.a_turn("t1", "c1")
+    await stored.a_turn("t2", "c2")
+    held = await stored.claims.claim("w1", limit=2, versions=VERSIONS)
+    await stored.expire_claims()
+    (taken,) = await stored.claims.claim("w2", limit=1, versions=VERSIONS)
+
+    still = await stored.claims.renew(
+        "w1", {claim.turn.identity.turn_id: claim.claim.epoch for claim in held}
+    )
+
+    assert still == {TurnId("t1"), TurnId("t2")} - {taken.turn.identity.turn_id}
+
+
+async def test_a_release_of_another_epoch_is_nothing(stored: Stored) -> None:
+    await stored.a_turn()
+    (held,) = await stored.claims.claim("w1", limit=1, versions=VERSIONS)
+    turn_id = held.turn.identity.turn_id
+
+    await stored.claims.release("w1", {turn_id: held.claim.epoch + 1})
+    assert not await stored.claims.claim("w2", limit=1, versions=VERSIONS)
+    await stored.claims.release("w1", {turn_id: held.claim.epoch})
+
+    assert len(await stored.claims.claim("w2", limit=1, versions=VERSIONS)) == 1
+
+
+async def test_turns_of_agents_that_are_not_here_are_left_to_others(stored: Stored) -> None:
+    await stored.a_turn()
+
+    others = [(AgentId("clerk"), AgentVersion("2")), (AgentId("cook"), AgentVersion("1"))]
+
+    assert not await stored.claims.claim("w1", limit=1, versions=others)
+    assert not await stored.claims.claim("w1", limit=1, versions=[])
+
+
+async def test_a_scheduled_retry_is_claimed_when_the_database_says_it_is_due(
+    stored: Stored,
+) -> None:
+    turn = await stored.tell(await stored.a_turn(), begin())
+    failed = i.ModelGaveUp(
+        attempt_id=AttemptId("a1"), failure=OVERLOADED, failure_id=FailureId("f1")
+    )
+    events = decide(turn, failed, at=NOON, agent=an_agent(retry=RetryPolicy(max_retries=1)))
+    after = advance(turn, events)
+    await stored.turns.append(Commit(before=turn, after=after, events=events))
+    await stored.database.execute(
+        "UPDATE turns SET runnable_at = clock_timestamp() + interval '1 h'"
+    )
+    assert not await stored.claims.claim("w1", limit=1, versions=VERSIONS)
+
+    continued = await stored.tell(after, i.ContinueNow())
+
+    (held,) = await stored.claims.claim("w1", limit=1, versions=VERSIONS)
+    assert held.turn == continued
+
+
+async def test_a_waiting_turn_is_never_claimed(stored: Stored) -> None:
+    turn = await stored.tell(await stored.a_turn(), begin())
+    await stored.tell(
+        turn,
+        i.ModelGaveUp(attempt_id=AttemptId("a1"), failure=OVERLOADED, failure_id=FailureId("f1")),
+    )
+
+    assert not await stored.claims.claim("w1", limit=1, versions=VERSIONS)
