@@ -23,8 +23,9 @@ import asyncpg
 from app.store.embedded.account import Account, account_for
 from app.store.embedded.cluster import SOCKET_PORT, SUPERUSER, Cluster
 from app.store.embedded.errors import EmbeddedPostgresError
+from app.store.embedded.folders import make_open_folders, nearest_existing
 from app.store.embedded.locks import UseMark, starting_or_stopping
-from app.store.embedded.programs import COPIES, make_open_folders, programs_for, wheel_home
+from app.store.embedded.programs import COPIES, programs_for, wheel_home
 
 __all__ = ["EmbeddedPostgresError", "EmbeddedServer", "running", "start"]
 
@@ -129,8 +130,7 @@ def _give_up(cluster: Cluster, mark: UseMark) -> bool:
 
 
 def _make_data_folder(data_dir: Path, account: Account) -> None:
-    existing = next(path for path in (data_dir, *data_dir.parents) if path.exists())
-    _refuse_if_closed(account, existing)
+    _refuse_if_closed(account, nearest_existing(data_dir))
     if account.is_us:
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     else:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.store.embedded.errors import EmbeddedPostgresError
+from app.store.embedded.folders import nearest_existing
 
 SYSTEM_ACCOUNT = "turnkeeper"
 
@@ -85,13 +86,14 @@ def account_for(cluster: Path) -> Account:
         EmbeddedPostgresError: the folder belongs to somebody we cannot become.
     """
     us = os.geteuid()
-    owner = cluster.stat().st_uid if cluster.exists() else None
+    owner = cluster.stat().st_uid if nearest_existing(cluster) == cluster else None
     if us == 0:
         return _of(owner) if owner else _system_account()
     if owner not in (None, us):
         message = (
             f"the database in {cluster} belongs to user {_name(owner)}, and this is "
-            f"{_name(us)}: start as {_name(owner)}, or set TURNKEEPER_DATA_DIR to another folder"
+            f"{_name(us)}: start as the user who made it, or set TURNKEEPER_DATA_DIR to another "
+            "folder"
         )
         raise EmbeddedPostgresError(message)
     return Account(name=_name(us), uid=us, gid=os.getegid(), is_us=True)

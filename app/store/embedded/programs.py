@@ -14,6 +14,7 @@ from pathlib import Path
 
 from app.store.embedded.account import Account
 from app.store.embedded.errors import EmbeddedPostgresError
+from app.store.embedded.folders import make_open_folders
 
 MAJOR_VERSION = 18
 COPIES = Path("/var/lib/turnkeeper")
@@ -103,10 +104,3 @@ def _copy(wheel: Path, draft: Path) -> None:
             path = Path(folder, file)
             if not path.is_symlink():
                 path.chmod(0o755 if path.stat().st_mode & 0o100 else 0o644)
-
-
-def make_open_folders(folder: Path) -> None:
-    """Makes a folder and its missing parents, open to all; one that exists stays as it is."""
-    for missing in reversed([path for path in (folder, *folder.parents) if not path.exists()]):
-        missing.mkdir(exist_ok=True)
-        missing.chmod(0o755)  # whatever the umask is
