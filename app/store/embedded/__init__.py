@@ -31,7 +31,7 @@ __all__ = ["EmbeddedPostgresError", "EmbeddedServer", "running", "start"]
 
 DATABASE = "turnkeeper"
 
-_READY_SECONDS = 60
+_READY_SECONDS = 300
 _POLL_SECONDS = 0.05
 
 

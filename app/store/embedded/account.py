@@ -9,6 +9,7 @@ import os
 import pwd
 import shutil
 import subprocess
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,11 @@ from app.store.embedded.errors import EmbeddedPostgresError
 from app.store.embedded.folders import nearest_existing
 
 SYSTEM_ACCOUNT = "turnkeeper"
+
+# Two first starts at the same moment make the account at the same moment, and one is locked out.
+_USERADD_IS_LOCKED_OUT = 1
+_USERADD_ATTEMPTS = 20
+_USERADD_PAUSE_SECONDS = 0.1
 
 # The server must see neither PGPORT, PGDATA and their like nor the keys of model providers, and
 # its messages are matched in English.
@@ -115,14 +121,15 @@ def _system_account() -> Account:
 
 def _make_system_account() -> None:
     useradd = shutil.which("useradd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
-    if _exists(SYSTEM_ACCOUNT) or useradd is None:
-        return
     options = ["--system", "--user-group", "--no-create-home", "--home-dir", "/nonexistent"]
-    subprocess.run(  # noqa: S603  a fixed command line; a failure leaves `nobody`
-        [useradd, *options, "--shell", "/usr/sbin/nologin", SYSTEM_ACCOUNT],
-        check=False,
-        capture_output=True,
-    )
+    options += ["--shell", "/usr/sbin/nologin", SYSTEM_ACCOUNT]
+    for _ in range(_USERADD_ATTEMPTS):
+        if useradd is None or _exists(SYSTEM_ACCOUNT):
+            return
+        made = subprocess.run([useradd, *options], check=False, capture_output=True)  # noqa: S603  a fixed command line
+        if made.returncode not in (0, _USERADD_IS_LOCKED_OUT):
+            return
+        time.sleep(_USERADD_PAUSE_SECONDS * made.returncode)
 
 
 def _exists(name: str) -> bool:

@@ -25,7 +25,7 @@ _SOCKET_NAME = f".s.PGSQL.{SOCKET_PORT}"
 _STARTUP_LOG = "startup.log"
 _MAX_SOCKET_PATH_BYTES = 107  # what the kernel takes
 _POLL_SECONDS = 0.05
-_START_SECONDS = 60
+_START_SECONDS = 300  # after a crash the log is replayed first; one that dies is told at once
 _PASSING_SECONDS = 15
 _STOP_SECONDS = 30
 

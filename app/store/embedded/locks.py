@@ -39,7 +39,7 @@ class UseMark:
 
 
 @contextmanager
-def starting_or_stopping(path: Path, *, timeout_seconds: float = 120) -> Generator[None]:
+def starting_or_stopping(path: Path, *, timeout_seconds: float = 330) -> Generator[None]:
     """Keeps every other start and stop of the same server out.
 
     Raises:

@@ -1,0 +1,195 @@
+"""Wiring: the only code that knows all of it exists."""
+
+import asyncio
+import os
+import secrets
+import socket
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import structlog
+
+from app.agents import Agent, Catalog, load_declared
+from app.agents.builtin import builtin_agent
+from app.entrypoints.identity import default_token, new_id
+from app.http.auth import Authenticator, LoginCodes
+from app.ports import StoreUnavailable, Wakeups
+from app.providers.directory import ProviderDirectory, ProviderEndpoint
+from app.providers.http import HttpClient, Timeouts, new_client
+from app.runner.commit import TurnWriter
+from app.runner.drive import Driver, cancel_and_wait
+from app.runner.live_text import LiveText
+from app.runner.model_call import ModelCaller
+from app.services.deps import Services
+from app.services.principal import Principal, Role
+from app.settings import Settings
+from app.store.agents import declare
+from app.store.audit import PostgresAudit
+from app.store.claims import PostgresClaims
+from app.store.clock import DatabaseClock
+from app.store.conversations import PostgresConversations
+from app.store.pool import Database, connected
+from app.store.turns import PostgresTurns
+from app.store.wakeups import PostgresWakeups
+from app.tools.demo import demo_tools
+from app.turn.ids import ActorId, TenantId
+from app.workers.loop import Worker, WorkerSettings
+
+_CLOCK_SECONDS = 60.0
+_GRACE_SECONDS = 10.0
+_GIVE_UP_SHARE = 2 / 3  # of the lease: with 15 s, an owner without a renewal stops after 10
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runtime:
+    """Everything a process runs."""
+
+    services: Services
+    worker: Worker
+    authenticator: Authenticator
+    login_codes: LoginCodes
+    login_code: str
+    """For the line that the start prints; good once."""
+    stopping: asyncio.Event
+    """Set when the process is about to stop."""
+
+
+@asynccontextmanager
+async def build(
+    settings: Settings, dsn: str, *, stopping: asyncio.Event, agents: Sequence[Agent] = ()
+) -> AsyncIterator[Runtime]:
+    """The parts of a process over the database behind `dsn`, which is migrated already.
+
+    Args:
+        settings: of this process.
+        dsn: where the database is.
+        stopping: set when the process is about to stop, so that streams end.
+        agents: declared in code, in front of those the settings name.
+
+    Raises:
+        AgentError: agents cannot be loaded, or a version's declaration has changed.
+        StoreUnavailable: the database does not answer.
+    """
+    token = default_token(settings)
+    catalog = Catalog((builtin_agent(demo_tools()), *agents, *_declared(settings)))
+    worker_name = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
+    async with (
+        connected(dsn, size=settings.database_pool_size) as database,
+        new_client() as http,
+    ):
+        catalog.require_unchanged(await declare(database, catalog.declarations()))
+        clock = DatabaseClock()
+        await clock.synchronise(database)
+        wakeups = PostgresWakeups(dsn, database, process_id=worker_name)
+        services = _services(database, catalog, wakeups, clock)
+        codes = LoginCodes()
+        runtime = Runtime(
+            services=services,
+            worker=_worker(settings, worker_name, database, services, _models(settings, http)),
+            authenticator=Authenticator(token, _DEFAULT_PRINCIPAL),
+            login_codes=codes,
+            login_code=codes.issue(),
+            stopping=stopping,
+        )
+        async with wakeups.running(), _ticking(clock, database):
+            yield runtime
+
+
+_DEFAULT_PRINCIPAL = Principal(
+    tenant_id=TenantId("default"), actor_id=ActorId("default"), role=Role.OPERATOR
+)
+
+
+def _declared(settings: Settings) -> tuple[Agent, ...]:
+    return () if settings.agents is None else load_declared(settings.agents)
+
+
+def _services(
+    database: Database, catalog: Catalog, wakeups: Wakeups, clock: DatabaseClock
+) -> Services:
+    turns = PostgresTurns(database)
+    return Services(
+        turns=turns,
+        conversations=PostgresConversations(database),
+        audit=PostgresAudit(database),
+        writer=TurnWriter(store=turns, wakeups=wakeups, clock=clock),
+        catalog=catalog,
+        wakeups=wakeups,
+        live_text=LiveText(),
+        clock=clock,
+        new_id=new_id,
+    )
+
+
+def _worker(
+    settings: Settings,
+    name: str,
+    database: Database,
+    services: Services,
+    models: ProviderDirectory,
+) -> Worker:
+    driver = Driver(
+        store=services.turns,
+        writer=services.writer,
+        wakeups=services.wakeups,
+        catalog=services.catalog,
+        caller=ModelCaller(models=models, live_text=services.live_text),
+        new_id=new_id,
+        grace_seconds=_GRACE_SECONDS,
+    )
+    return Worker(
+        name=name,
+        settings=WorkerSettings(
+            concurrency=max(settings.worker_concurrency, 1),
+            poll_seconds=settings.claim_poll_seconds,
+            renew_seconds=settings.claim_renew_seconds,
+            give_up_seconds=settings.claim_lease_seconds * _GIVE_UP_SHARE,
+        ),
+        claims=PostgresClaims(database, lease_seconds=settings.claim_lease_seconds),
+        wakeups=services.wakeups,
+        catalog=services.catalog,
+        driver=driver,
+    )
+
+
+def _models(settings: Settings, http: HttpClient) -> ProviderDirectory:
+    key = settings.openai_api_key
+    return ProviderDirectory(
+        http=http,
+        environment=lambda: os.environ,
+        providers={
+            name: ProviderEndpoint(base_url=p.base_url, api_key_env=p.api_key_env)
+            for name, p in settings.providers.items()
+        },
+        default_model=settings.model,
+        default_base_url=settings.openai_base_url,
+        default_api_key=None if key is None else key.get_secret_value(),
+        timeouts=Timeouts(
+            connect_seconds=settings.model_connect_timeout_seconds,
+            first_byte_seconds=settings.model_first_byte_timeout_seconds,
+            idle_seconds=settings.model_idle_timeout_seconds,
+            total_seconds=settings.model_total_timeout_seconds,
+        ),
+    )
+
+
+@asynccontextmanager
+async def _ticking(clock: DatabaseClock, database: Database) -> AsyncIterator[None]:
+    """Read the database's clock once a minute while the context is open."""
+
+    async def tick() -> None:
+        while True:
+            await asyncio.sleep(_CLOCK_SECONDS)
+            try:
+                await clock.synchronise(database)
+            except StoreUnavailable:
+                _log.warning("clock_not_read")
+
+    ticking = asyncio.create_task(tick())
+    try:
+        yield
+    finally:
+        await cancel_and_wait([ticking])
