@@ -1,0 +1,227 @@
+"""What must be true of every turn whatever happened to it, told from the database and the ledger.
+
+check_history    the transcript is one that a strict provider takes (P4)
+check_ledger     each call has one result, and it tells the truth about its effects (P3)
+check_events     sequences without a gap, one terminal event, the last; text adds up (P10)
+check_fold       the journal folds to the stored turn (P12)
+check_audit      one row per accepted command, in its commit; failures likewise (P16)
+check_one_active_turn   per conversation (P5)
+"""
+
+from collections import Counter
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from app.ports import JournalRow
+from app.providers import strict_history
+from app.store.pool import Database, connected
+from app.store.turns import PostgresTurns, decode_message
+from app.turn import events as e
+from app.turn.agent import Effect
+from app.turn.evolve import fold
+from app.turn.ids import TurnId, idempotency_key
+from app.turn.state import TERMINAL, Turn
+from app.turn.transcript import Message, Outcome, ToolResult, UserMessage
+from tests.support import story
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """Everything the database holds of one turn."""
+
+    turn: Turn
+    journal: Sequence[JournalRow]
+    transcript: Sequence[Message]
+    """The turn's own part of its conversation."""
+    history: Sequence[str]
+    """The whole conversation, as a model request carries it."""
+    audit: Sequence[dict[str, Any]]
+    failures: Sequence[str]
+
+    @property
+    def events(self) -> list[e.Event]:
+        return [event for row in self.journal for event in row.events]
+
+    @property
+    def types(self) -> list[str]:
+        return [event.type for event in self.events]
+
+    @property
+    def results(self) -> dict[str, ToolResult]:
+        return {m.call_id: m for m in self.transcript if isinstance(m, ToolResult)}
+
+    @property
+    def user_messages(self) -> list[str]:
+        return [m.message_id for m in self.transcript if isinstance(m, UserMessage)]
+
+    def refusals(self) -> Counter[tuple[str, str]]:
+        rows = (row for row in self.audit if row["outcome"] == "refused")
+        return Counter((row["action"], row["code"]) for row in rows)
+
+
+class Records:
+    """Reads turns for the oracles, over a connection of its own."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._turns = PostgresTurns(database)
+
+    async def of(self, turn_id: str) -> Record:
+        """What is stored of the turn now."""
+        turn = await self._turns.load(TurnId(turn_id))
+        assert turn is not None, f"turn {turn_id} is lost"
+        return Record(
+            turn=turn,
+            journal=await self._turns.journal(TurnId(turn_id), after=0, limit=10_000),
+            transcript=[decode_message(row) for row in await self._rows(_TRANSCRIPT, turn_id)],
+            history=[message.body for message in await self._turns.history(turn)],
+            audit=[dict(row) for row in await self._rows(_AUDIT, turn_id)],
+            failures=[row["failure_id"] for row in await self._rows(_FAILURES, turn_id)],
+        )
+
+    async def turn_ids(self) -> list[str]:
+        return [row["turn_id"] for row in await self._rows("SELECT turn_id FROM turns")]
+
+    async def conversations_with_two_active_turns(self) -> list[str]:
+        ended = sorted(TERMINAL)
+        return [row["conversation_id"] for row in await self._rows(_TWICE_ACTIVE, ended)]
+
+    async def _rows(self, statement: str, *arguments: object) -> Sequence[Any]:
+        return await self._database.rows(statement, *arguments)
+
+
+_TRANSCRIPT = "SELECT * FROM messages WHERE turn_id = $1 ORDER BY position"
+_AUDIT = "SELECT * FROM audit WHERE turn_id = $1 ORDER BY seq"
+_FAILURES = "SELECT failure_id FROM model_failures WHERE turn_id = $1 ORDER BY model_attempt"
+_TWICE_ACTIVE = """
+SELECT conversation_id FROM turns WHERE NOT status = ANY($1::text[])
+GROUP BY tenant_id, conversation_id HAVING count(*) > 1
+"""
+
+
+@asynccontextmanager
+async def records(dsn: str) -> AsyncGenerator[Records]:
+    async with connected(dsn, size=1) as database:
+        yield Records(database)
+
+
+async def check_everything(dsn: str, ledger: story.Ledger) -> list[Record]:
+    """All oracles, over all turns of a database; what they looked at."""
+    async with records(dsn) as found:
+        every = [await found.of(turn_id) for turn_id in await found.turn_ids()]
+        await check_one_active_turn(found)
+    for record in every:
+        check_record(record, ledger)
+    return every
+
+
+def check_record(record: Record, ledger: story.Ledger) -> None:
+    """All oracles that concern one turn."""
+    check_fold(record)
+    check_events(record.journal, record.turn)
+    check_history(record)
+    check_ledger(record, ledger.effects(record.turn.identity.turn_id))
+    check_audit(record)
+
+
+def check_history(record: Record) -> None:
+    """A strict provider would take this conversation, were it asked once more."""
+    if record.turn.open_calls:
+        return  # then it is not asked
+    said = [orjson.loads(body) for body in record.history]
+    asked = [*said, {"role": "user", "content": "And now?"}]
+    assert strict_history.check_history(asked) is None
+
+
+def check_ledger(record: Record, effects: Iterable[story.Effect]) -> None:
+    """The result of every call agrees with what its tool did."""
+    asked = {event.call_id: event for event in record.events if isinstance(event, e.ToolRequested)}
+    done: dict[str, list[story.Effect]] = {call_id: [] for call_id in asked}
+    for effect in effects:
+        done[effect.call_id].append(effect)  # a KeyError: nobody asked for it
+    for call_id, request in asked.items():
+        result = record.results.get(call_id)
+        attempts = [effect.attempt for effect in done[call_id]]
+        key = idempotency_key(record.turn.identity.turn_id, request.call_id)
+        assert {effect.idempotency_key for effect in done[call_id]} <= {key}
+        assert attempts == sorted(set(attempts)), f"an attempt of {call_id} was run twice"
+        if request.effect is Effect.WRITES:
+            assert len(attempts) <= 1, f"writing call {call_id} was run {len(attempts)} times"
+        if result is not None:
+            assert bool(attempts) in _TRUE_OF[result.outcome], (call_id, result.outcome, attempts)
+
+
+_TRUE_OF = {
+    Outcome.COMPLETED: {True},
+    Outcome.ERROR: {True, False},
+    Outcome.UNKNOWN: {True, False},
+    Outcome.NOT_STARTED: {False},
+    Outcome.CANCELLED: {False},
+}
+"""By outcome, whether the tool may have been entered."""
+
+
+def check_events(journal: Sequence[JournalRow], turn: Turn) -> None:
+    """Sequences 1, 2, 3, …; one terminal event, last; the text of each answer adds up."""
+    sequence = 0
+    for row in journal:
+        sequence += len(row.events)
+        assert row.sequence == sequence, f"a gap before sequence {row.sequence}"
+    events = [event for row in journal for event in row.events]
+    terminal = [event.type for event in events if event.type in e.TERMINAL_TYPES]
+    assert terminal == ([events[-1].type] if turn.is_terminal else [])
+    assert sequence == turn.version
+    _check_text(events)
+
+
+def _check_text(events: Iterable[e.Event]) -> None:
+    text = ""
+    for event in events:
+        match event:
+            case e.ModelStarted():
+                assert not text, "text of a lost attempt was not withdrawn"
+            case e.ModelText(offset=offset, text=piece):
+                assert offset == len(text)
+                text += piece
+            case e.StepRecovered(discard_from=int(start)):
+                text = text[:start]
+            case e.ModelCompleted(message=message):
+                assert text == (message.text if message else "")
+                text = ""
+            case e.ModelFailed() | e.TurnCancelled() | e.TurnFailed():
+                text = ""
+            case _:
+                pass
+
+
+def check_fold(record: Record) -> None:
+    """The journal alone gives the stored turn."""
+    assert fold(record.events) == record.turn
+
+
+def check_audit(record: Record) -> None:
+    """Each commit of a command has one accepted row, and each failure one of its own."""
+    commands = [row.sequence for row in record.journal if any(map(_by_a_person, row.events))]
+    rows = [row["version_after"] for row in record.audit if row["version_after"] is not None]
+    assert rows == commands
+    failed = [x.record.failure_id for x in record.events if isinstance(x, e.ModelFailed)]
+    assert record.failures == failed
+
+
+def _by_a_person(event: e.Event) -> bool:
+    match event:
+        case e.MessageAdded(message=UserMessage()) | e.CancellationRequested():
+            return True
+        case e.TurnResumed(command_type=command):
+            return command != "RETRY"  # which is mostly the worker's own
+        case _:
+            return False
+
+
+async def check_one_active_turn(found: Records) -> None:
+    """At this instant no conversation has two turns that have not ended."""
+    assert not await found.conversations_with_two_active_turns()
