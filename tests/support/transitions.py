@@ -1,0 +1,151 @@
+"""The whole machine as a table: what every input does in every state, found by asking the core."""
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from app.turn import inputs as i
+from app.turn.agent import Limits, RetryPolicy
+from app.turn.decide import decide
+from app.turn.errors import Rejected
+from app.turn.evolve import advance
+from app.turn.ids import CallId, FailureId
+from app.turn.state import Turn
+from app.turn.transcript import ModelAnswer, Outcome, StopReason
+from tests.support.turns import (
+    OVERLOADED,
+    QUOTA,
+    REFUSED,
+    WRITES,
+    Told,
+    a_call,
+    a_message,
+    an_agent,
+    an_answer,
+)
+
+Given: TypeAlias = Callable[[Told], i.Input]
+
+
+def _retrying() -> Told:
+    return Told(an_agent(retry=RetryPolicy(max_retries=1)))
+
+
+def _one_at_a_time() -> Told:
+    told = Told(an_agent(limits=Limits(parallel_tools=1))).begun()
+    return told.answered(an_answer("", a_call("A"), a_call("B", WRITES)))
+
+
+def _limited(limits: Limits) -> Told:
+    return Told(an_agent(limits=limits)).begun().answered(an_answer("", a_call("A"))).finished("A")
+
+
+STATES: Mapping[str, Callable[[], Told]] = {
+    "READY": Told,
+    "RUNNING, a model call is due": lambda: Told().begun().gave_up(QUOTA).retried(),
+    "RUNNING, a model call is begun": lambda: Told().begun(),
+    "RUNNING, a model call is begun, text stored": lambda: Told().begun().wrote("Once"),
+    "RUNNING, the last tool is begun": lambda: Told().begun().answered(an_answer("", a_call("A"))),
+    "RUNNING, a tool is begun, a writing one follows": _one_at_a_time,
+    "RUNNING, a model call is begun, cancellation asked for": lambda: Told().begun().cancelled(),
+    "RUNNING, the last tool is begun, cancellation asked for": lambda: (
+        Told().begun().answered(an_answer("", a_call("A"))).cancelled()
+    ),
+    "RETRY_SCHEDULED": lambda: _retrying().begun().gave_up(OVERLOADED),
+    "RETRY_SCHEDULED, due": lambda: _retrying().begun().gave_up(OVERLOADED).later(minutes=2),
+    "WAITING_FOR_MODEL": lambda: Told().begun().gave_up(QUOTA),
+    "COMPLETED": lambda: Told().begun().answered(an_answer("done")),
+    "FAILED": lambda: _told(Told().begun(), i.StepCrashed),
+    "CANCELLED": lambda: Told().cancelled(),
+    "MAX_ITERATIONS_REACHED": lambda: _limited(Limits(max_iterations=1)),
+    "MAX_STEPS_REACHED": lambda: _limited(Limits(max_steps=2)),
+}
+
+
+def _told(told: Told, report: type[i.StepCrashed]) -> Told:
+    return told.tell(report(attempt_id=told.attempt))
+
+
+def _answered(answer: ModelAnswer) -> Given:
+    return lambda told: i.ModelAnswered(
+        attempt_id=told.attempt,
+        answer=answer,
+        next_attempt_id=told.draw(),
+        failure_id=FailureId("f9"),
+    )
+
+
+def _gave_up(told: Told) -> i.Input:
+    return i.ModelGaveUp(attempt_id=told.attempt, failure=OVERLOADED, failure_id=FailureId("f9"))
+
+
+def _finished(outcome: Outcome) -> Given:
+    return lambda told: i.ToolsFinished(
+        attempt_id=told.attempt,
+        finished=(i.FinishedCall(call_id=CallId("A"), outcome=outcome, content=""),),
+        next_attempt_id=told.draw(),
+    )
+
+
+INPUTS: Mapping[str, Given] = {
+    "message": lambda _: i.PostMessage(message=a_message("and?", "m2")),
+    "RETRY_MODEL, current failure": lambda told: i.RetryModel(failure_id=_current(told.turn)),
+    "RETRY_MODEL, another failure": lambda _: i.RetryModel(failure_id=FailureId("other")),
+    "RETRY": lambda _: i.Retry(),
+    "CONTINUE": lambda _: i.ContinueNow(),
+    "cancel": lambda _: i.Cancel(),
+    "worker: begins": lambda told: i.BeginStep(attempt_id=told.draw()),
+    "worker: text": lambda told: i.ModelWrote(
+        attempt_id=told.attempt, text="Once upon", reasoning=""
+    ),
+    "worker: final answer": _answered(an_answer("done")),
+    "worker: answer with a call": _answered(an_answer("", a_call("N"))),
+    "worker: refused answer": _answered(an_answer("no", stop=StopReason.REFUSAL)),
+    "worker: empty answer": _answered(an_answer("")),
+    "worker: model failure": _gave_up,
+    "worker: request refused": lambda told: i.ModelRefused(
+        attempt_id=told.attempt, refusal=REFUSED
+    ),
+    "worker: tool ended": _finished(Outcome.COMPLETED),
+    "worker: tool failed": _finished(Outcome.ERROR),
+    "worker: fault of ours": lambda told: i.StepCrashed(attempt_id=told.attempt),
+    "worker: step dropped": lambda told: i.StepAbandoned(attempt_id=told.attempt),
+    "worker: step found lost": lambda told: i.StepLost(
+        attempt_id=told.attempt, next_attempt_id=told.draw()
+    ),
+}
+
+
+def _current(turn: Turn) -> FailureId:
+    return FailureId("none") if turn.current_failure is None else turn.current_failure.failure_id
+
+
+def transitions_page() -> str:
+    """The page `docs/transitions.md`."""
+    sections = [_section(name, make) for name, make in STATES.items()]
+    return _HEAD + "\n".join(sections)
+
+
+def _section(name: str, make: Callable[[], Told]) -> str:
+    lines = [f"## {name}", "", "| input | events | then |", "|---|---|---|"]
+    lines += [_row(label, make(), given) for label, given in INPUTS.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _row(label: str, told: Told, given: Given) -> str:
+    try:
+        events = decide(told.turn, given(told), at=told.at, agent=told.agent)
+    except Rejected as refusal:
+        return f"| {label} | refused: `{refusal.code}` | unchanged |"
+    if not events:
+        return f"| {label} | nothing new | unchanged |"
+    after = advance(told.turn, events)
+    types = " ".join(f"`{event.type}`" for event in events)
+    return f"| {label} | {types} | {after.status}, {after.state.kind} |"
+
+
+_HEAD = """# What every input does in every state
+
+Made by asking `decide` (`scripts/transitions`); a test fails when the core says something else.
+A request that does not fit is refused and changes nothing; a report that is stale is nothing new.
+
+"""
