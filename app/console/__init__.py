@@ -1,0 +1,1 @@
+"""The console: a page over the public API, served as files."""

@@ -1,0 +1,252 @@
+// One turn as one line: the steps a reader sees, made from the turn's events or, for a turn that
+// is long over, from its messages. Knows nothing of the page.
+
+import { Pieces } from "./pieces.js";
+
+const ENDS = new Set([
+  "TURN_COMPLETED", "TURN_FAILED", "TURN_CANCELLED",
+  "MAX_ITERATIONS_REACHED", "MAX_STEPS_REACHED", "BUDGET_EXCEEDED",
+]);
+/** What changes status, actions or message: the turn itself has to be read again. */
+const NEWS = new Set([...ENDS, "TURN_STARTED", "TURN_SUSPENDED", "RETRY_SCHEDULED", "TURN_RESUMED", "CANCELLATION_REQUESTED"]);
+const TEXT = new Set(["MODEL_TEXT", "MODEL_REASONING"]);
+
+export const isNews = (event) => NEWS.has(event.type);
+
+export const textOf = (content) =>
+  typeof content === "string"
+    ? content
+    : content.map((part) => (part.type === "text" ? part.text : `[image ${part.url}]`)).join("\n");
+
+export class Line {
+  steps = [];
+  sequence = 0;
+  ended = null;
+  /** "starting", "asking" or null: what happens while nothing is to be seen yet. */
+  phase = "starting";
+  phaseSince = null;
+  tries = 0;
+  #attempt = null;
+  #serial = 0;
+  #over = new Set(); // attempts whose text can no longer change, whatever is sent again
+  #calls = new Map();
+  #arguments = new Map();
+
+  constructor(turnId) {
+    this.turnId = turnId;
+  }
+
+  /** Takes one event in; false when it was known already. */
+  apply(event) {
+    const at = Date.parse(event.occurredAt);
+    // Live text carries no number of its own; it is told apart by its offset instead.
+    if (!TEXT.has(event.type) && event.sequence <= this.sequence) return false;
+    this.sequence = Math.max(this.sequence, event.sequence ?? 0);
+    if (ENDS.has(event.type)) this.#end(event, at);
+    else this[event.type]?.(event.data ?? {}, at);
+    return true;
+  }
+
+  get openWait() {
+    const last = this.steps.findLast((step) => step.kind === "wait");
+    return last?.open ? last : null;
+  }
+
+  /** What is stored of this turn, as the cards say it. */
+  get kept() {
+    const results = [...this.#calls.values()].filter((call) => call.state === "completed" || call.state === "error");
+    // Of the answers that broke off, the one that this wait is about.
+    const since = this.steps.findLastIndex((step) => step.kind === "wait" && !step.open);
+    const partial = this.steps.slice(since + 1).findLast((step) => step.kind === "text" && step.partial);
+    return {
+      messages: this.steps.filter((step) => step.kind === "said").length,
+      results: results.length,
+      words: partial ? partial.pieces.text.split(/\s+/u).filter(Boolean).length : 0,
+    };
+  }
+
+  get answer() {
+    return this.steps.findLast((step) => step.kind === "text" && !step.partial)?.pieces.text ?? "";
+  }
+
+  // ---- the user ----
+
+  MESSAGE_ADDED(data, at) {
+    if (data.role === "user") this.say(data.messageId ?? data.position, textOf(data.content), at);
+    if (data.role === "notice") this.remark("info", "", `Told to the model: ${textOf(data.content)}`, at);
+  }
+
+  say(key, text, at) {
+    if (!this.steps.some((step) => step.key === `said:${key}`)) this.#add({ key: `said:${key}`, kind: "said", text, at });
+  }
+
+  // ---- the model ----
+
+  MODEL_STARTED(data, at) {
+    this.#closeWait(at, "RETRY");
+    this.#giveUpAttempt();
+    this.#attempt = data.attemptId;
+    this.#wait("asking", at);
+  }
+
+  MODEL_REASONING(data, at) {
+    if (this.#over.has(data.attemptId)) return;
+    const step = this.#step("think", data.attemptId, () => ({ pieces: new Pieces(), from: this.phaseSince ?? at, to: null, live: true }));
+    if (step.pieces.add(data.offset, data.text)) touch(step);
+  }
+
+  MODEL_TEXT(data, at) {
+    if (this.#over.has(data.attemptId)) return;
+    this.#stopThinking(data.attemptId, at);
+    const step = this.#step("text", data.attemptId, () => ({ pieces: new Pieces(), live: true, partial: false }));
+    if (step.pieces.add(data.offset, data.text)) touch(step);
+  }
+
+  MODEL_COMPLETED(data, at) {
+    this.#over.add(data.attemptId);
+    this.#stopThinking(data.attemptId, at);
+    this.#wait(null, at);
+    this.#attempt = data.attemptId;
+    if (data.text) {
+      const step = this.#step("text", data.attemptId, () => ({ pieces: new Pieces(), live: false, partial: false }));
+      step.pieces.replace(data.text);
+    }
+    this.#change("text", data.attemptId, { live: false });
+    for (const call of data.toolCalls ?? []) this.#arguments.set(call.callId, call.arguments);
+  }
+
+  MODEL_FAILED(data, at) {
+    this.#stopThinking(data.attemptId, at);
+    this.#wait(null, at);
+    this.#giveUpAttempt();
+  }
+
+  /** An answer that was begun and not completed is kept, and never styled as an answer. */
+  #giveUpAttempt() {
+    for (const step of this.steps) {
+      if (step.kind === "text" && step.live) Object.assign(touch(step), { live: false, partial: true });
+      if (step.kind === "think" && step.live) Object.assign(touch(step), { live: false });
+    }
+  }
+
+  #stopThinking(attemptId, at) {
+    const step = this.#find("think", attemptId);
+    if (step?.live) Object.assign(touch(step), { live: false, to: at });
+  }
+
+  // ---- tools ----
+
+  TOOL_REQUESTED(data, at) {
+    // What the model wrote stands in its answer; a request may repeat it.
+    const call = { arguments: this.#arguments.get(data.callId) ?? "", ...data, state: "requested", attempt: 0, startedAt: null, endedAt: null, output: null };
+    this.#calls.set(data.callId, call);
+    this.#wait(null, at);
+    touch(this.#step("calls", this.#attempt, () => ({ calls: [] }))).calls.push(call);
+  }
+
+  TOOL_STARTED(data, at) {
+    this.#call(data.callId, { state: "running", attempt: data.attempt ?? 1, startedAt: at, endedAt: null });
+  }
+
+  TOOL_COMPLETED(data, at) { this.#result(data, at, "completed"); }
+  TOOL_FAILED(data, at) { this.#result(data, at, "error"); }
+  TOOL_INTERRUPTED(data, at) { this.#result(data, at, "interrupted"); }
+  TOOL_SKIPPED(data, at) { this.#result(data, at, "superseded"); }
+  TOOL_REJECTED(data, at) { this.#result(data, at, "rejected"); }
+
+  #result(data, at, otherwise) {
+    this.#call(data.callId, { state: data.outcome ?? otherwise, output: data.output ?? null, endedAt: at });
+    this.#wait("asking", at);
+  }
+
+  #call(callId, changes) {
+    const call = this.#calls.get(callId);
+    if (!call) return;
+    Object.assign(call, changes);
+    touch(this.steps.find((step) => step.kind === "calls" && step.calls.includes(call)));
+  }
+
+  // ---- waiting, and coming back ----
+
+  TURN_SUSPENDED(data, at) {
+    this.#wait(null, at);
+    this.#giveUpAttempt();
+    this.#add({
+      key: `wait:${this.#serial += 1}`, kind: "wait", open: true, type: data.suspensionType,
+      failureId: data.correlationId, failure: data.modelFailure ?? null,
+      since: Date.parse(data.requestedAt ?? "") || at, until: Date.parse(data.nextRunnableAt ?? "") || null,
+    });
+  }
+
+  RETRY_SCHEDULED(data) {
+    this.tries += 1;
+    const wait = this.openWait;
+    if (wait) Object.assign(touch(wait), { type: "RETRY", until: Date.parse(data.nextRunnableAt ?? "") || wait.until });
+  }
+
+  TURN_RESUMED(data, at) {
+    if (data.commandType !== "RETRY") this.tries = 0;
+    this.#closeWait(at, data.commandType);
+    this.#wait("asking", at);
+  }
+
+  STEP_RECOVERED(data, at) {
+    this.#over.add(data.attemptId);
+    const text = this.#find("text", data.attemptId);
+    // Without `discardFrom` nothing was stored; what was seen live is withdrawn all the same.
+    if (text) touch(text).pieces.discard(data.discardFrom ?? 0);
+    this.#giveUpAttempt();
+    this.steps = this.steps.filter((step) => step.kind !== "text" || step.pieces.length > 0);
+    this.remark("splice", "c-ok", "Interrupted: the worker was lost. Brought back with everything that was stored.", at);
+    this.#wait("asking", at);
+  }
+
+  CANCELLATION_REQUESTED() { this.phase = "cancelling"; }
+
+  #closeWait(at, by) {
+    const wait = this.openWait;
+    if (wait) Object.assign(touch(wait), { open: false, endedAt: at, by, results: this.kept.results });
+  }
+
+  #end(event, at) {
+    this.#giveUpAttempt();
+    this.#closeWait(at, event.type);
+    this.#wait(null, at);
+    this.ended = { type: event.type, at, stopReason: event.data?.stopReason ?? null };
+    this.#add({ key: "end", kind: "end", ...this.ended });
+  }
+
+  // ---- helpers ----
+
+  #wait(phase, at) {
+    this.phase = phase;
+    this.phaseSince = at;
+  }
+
+  remark(symbol, tone, text, at) {
+    this.#add({ key: `mark:${this.#serial += 1}`, kind: "mark", icon: symbol, tone, text, at });
+  }
+
+  #find(kind, attemptId) {
+    return this.steps.find((step) => step.key === `${kind}:${attemptId}`);
+  }
+
+  #step(kind, attemptId, make) {
+    return this.#find(kind, attemptId) ?? this.#add({ key: `${kind}:${attemptId}`, kind, ...make() });
+  }
+
+  #change(kind, attemptId, changes) {
+    const step = this.#find(kind, attemptId);
+    if (step) Object.assign(touch(step), changes);
+  }
+
+  #add(step) {
+    this.steps.push(Object.assign(step, { rev: 0 }));
+    return step;
+  }
+}
+
+function touch(step) {
+  step.rev += 1;
+  return step;
+}

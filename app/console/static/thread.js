@@ -1,0 +1,257 @@
+// One open conversation: loads it, follows its newest turn, and carries out what the reader asks.
+
+import { Refused, api, newId } from "./api.js";
+import { announce } from "./dom.js";
+import { linesOf } from "./history.js";
+import { Line, isNews } from "./line.js";
+import { problemOf } from "./problems.js";
+import { follow } from "./stream.js";
+import { titleAndRest, waits, works } from "./words.js";
+
+/** A replay that takes longer than this is shown as far as it came. */
+const PATIENCE_MS = 2_000;
+
+const idle = () => ({ busy: false, width: 0, asking: false, cancelling: false, problem: null });
+
+async function allMessages(conversation) {
+  const found = [];
+  let cursor = null;
+  do {
+    const page = await api.messages(conversation, cursor);
+    found.push(...page.items);
+    cursor = page.nextCursor ?? null;
+  } while (cursor);
+  return found.sort((a, b) => a.position - b.position);
+}
+
+export class Thread {
+  conversationId = null;
+  lines = []; // turns before the newest
+  line = null; // the newest turn
+  turn = null; // its resource, as the server last told it
+  state = "blank"; // blank, loading, ready, missing, failed
+  error = null;
+  sending = false;
+  sendProblem = null;
+  act = idle();
+  #messages = [];
+  #stream = null;
+  #target = 0;
+  #epoch = 0;
+  #reading = false;
+  #readAgain = false;
+  #pending = null; // the message on its way: { text, messageId, conversationId }
+
+  constructor(onChange, onTurn) {
+    this.onChange = onChange;
+    this.onTurn = onTurn;
+  }
+
+  /** False while the past of the newest turn is still coming in: then nothing flickers by. */
+  get settled() {
+    return !this.line || this.line.sequence >= this.#target;
+  }
+
+  tryNow() { this.#stream?.tryNow(); }
+
+  /** Opens a conversation; `null` is one that does not exist yet. */
+  async open(conversationId) {
+    this.#leave();
+    const epoch = this.#epoch;
+    this.conversationId = conversationId;
+    this.state = conversationId === null ? "blank" : "loading";
+    this.onChange();
+    if (conversationId === null) return;
+    try {
+      const conversation = await api.conversation(conversationId);
+      const newest = conversation.activeTurn ?? conversation.lastTurn;
+      const [messages, turn] = await Promise.all([allMessages(conversationId), newest ? api.turn(newest.turnId) : null]);
+      if (epoch !== this.#epoch) return;
+      this.#messages = messages;
+      this.lines = [...linesOf(messages.filter((message) => message.turnId !== turn?.turnId)).values()];
+      this.state = "ready";
+      if (turn) this.#follow(turn);
+    } catch (error) {
+      if (epoch !== this.#epoch) return;
+      this.state = error instanceof Refused && error.status === 404 ? "missing" : "failed";
+      this.error = error;
+    }
+    this.onChange();
+  }
+
+  close() {
+    this.#leave();
+    this.conversationId = null;
+    this.state = "blank";
+  }
+
+  #leave() {
+    this.#epoch += 1;
+    this.#stream?.stop();
+    Object.assign(this, { lines: [], line: null, turn: null, error: null, sending: false, sendProblem: null, act: idle() });
+    this.#pending = null;
+  }
+
+  #follow(turn) {
+    this.#stream?.stop();
+    if (this.line) this.lines.push(this.line);
+    const line = new Line(turn.turnId);
+    Object.assign(this, { line, turn, act: idle() });
+    this.#target = turn.version ?? 0;
+    setTimeout(() => { if (this.line === line && !this.settled) { this.#target = 0; this.onChange(); } }, PATIENCE_MS);
+    this.#stream = follow(turn.turnId, {
+      onEvents: (events) => this.#take(line, events),
+      onEnd: () => {},
+      onRefused: () => this.#fromMessages(line),
+    });
+    this.onTurn(turn);
+  }
+
+  #take(line, events) {
+    if (this.line !== line) return;
+    const fresh = events.filter((event) => line.apply(event));
+    if (fresh.some(isNews) && line.sequence > (this.turn.version ?? 0)) this.read();
+    if (fresh.some((event) => event.type === "TURN_RESUMED")) this.act = idle();
+    this.onChange();
+  }
+
+  /** Events that cannot be read are no reason to hide what was said. */
+  #fromMessages(line) {
+    if (this.line !== line) return;
+    this.line = linesOf(this.#messages.filter((message) => message.turnId === line.turnId)).get(line.turnId) ?? line;
+    this.#target = 0;
+    this.onChange();
+  }
+
+  /** Reads the turn again; calls that come meanwhile become one more reading. */
+  async read() {
+    if (this.#reading) { this.#readAgain = true; return; }
+    this.#reading = true;
+    do {
+      this.#readAgain = false;
+      const turnId = this.turn?.turnId;
+      const turn = turnId ? await api.turn(turnId).catch(() => null) : null;
+      if (turn && turn.turnId === this.turn?.turnId) this.#setTurn(turn);
+    } while (this.#readAgain);
+    this.#reading = false;
+  }
+
+  #setTurn(turn) {
+    const before = this.turn;
+    if ((turn.version ?? 0) < (before.version ?? 0)) return;
+    this.turn = turn;
+    if (turn.failureId !== before.failureId || turn.status !== before.status) this.act = { ...idle(), cancelling: this.act.cancelling && works(turn.status) };
+    if (turn.status !== before.status) {
+      this.#tell(turn);
+      this.onTurn(turn);
+    }
+    this.onChange();
+  }
+
+  #tell(turn) {
+    if (waits(turn.status)) {
+      const [title] = titleAndRest(turn.message ?? "");
+      announce(`The turn waits: ${title ? title[0].toLowerCase() + title.slice(1) : "nothing is lost"}`);
+    } else if (turn.status === "COMPLETED") announce(`The agent answered. ${this.line?.answer ?? ""}`);
+    else if (!works(turn.status)) announce("The turn has ended.");
+  }
+
+  // ---- what the reader asks ----
+
+  async send(text) {
+    this.sending = true;
+    this.sendProblem = null;
+    this.onChange();
+    const epoch = this.#epoch;
+    // The same text goes out under the same id, so that sending it again cannot double it.
+    // A conversation begins with its first message; its id is ours for the same reason.
+    if (this.#pending?.text !== text) {
+      this.#pending = { text, messageId: newId(), conversationId: this.conversationId ?? newId() };
+    }
+    const pending = this.#pending;
+    try {
+      const turn = await api.send(pending.conversationId, text, pending.messageId);
+      if (epoch !== this.#epoch) return null;
+      this.#pending = null;
+      this.sending = false;
+      this.#accepted(pending, turn);
+      return pending.conversationId;
+    } catch (error) {
+      if (epoch !== this.#epoch) return null;
+      this.sending = false;
+      this.sendProblem = { ...problemOf(error), ...(error instanceof Refused ? {} : { title: "Not sent." }) };
+      if (error instanceof Refused && error.status === 409) this.read();
+      this.onChange();
+      return null;
+    }
+  }
+
+  #accepted(pending, turn) {
+    this.conversationId = pending.conversationId;
+    this.state = "ready";
+    if (turn.turnId === this.turn?.turnId) this.#setTurn(turn);
+    else {
+      this.#follow(turn);
+      this.#target = 0;
+    }
+    this.line.say(pending.messageId, pending.text, Date.parse(turn.updatedAt));
+    this.onChange();
+  }
+
+  /** The text was changed: what was refused no longer stands there. */
+  edited() {
+    if (!this.sendProblem) return;
+    this.sendProblem = null;
+    this.onChange();
+  }
+
+  async resume(action, width) {
+    this.#doing({ ...idle(), busy: true, width });
+    const failureId = action.failureId ?? this.turn.failureId;
+    try {
+      this.#setTurn(await api.resume(this.turn.turnId, action.command, failureId));
+    } catch (error) {
+      this.#refused(error);
+    }
+  }
+
+  async cancel() {
+    this.#doing({ ...this.act, cancelling: true });
+    try {
+      this.#setTurn(await api.cancel(this.turn.turnId));
+      this.#doing({ ...this.act, asking: false });
+    } catch (error) {
+      this.#refused(error);
+    }
+  }
+
+  ask(asking) { this.#doing({ ...idle(), asking }); }
+
+  #doing(act) {
+    this.act = act;
+    this.onChange();
+  }
+
+  #refused(error) {
+    if (error instanceof Refused && error.status === 409) {
+      // Somebody was faster: news, not a fault.
+      this.#news(error.problem);
+      this.#doing(idle());
+      this.read();
+      return;
+    }
+    const { title, detail, code } = problemOf(error);
+    const problem = `${title} ${detail} Pressing again does no harm.${code ? ` (${code})` : ""}`;
+    this.#doing({ ...idle(), asking: this.act.asking, problem });
+  }
+
+  #news({ currentStatus, currentFailureId }) {
+    const wait = this.line.steps.findLast((step) => step.kind === "wait");
+    if (!wait) return;
+    const again = currentStatus === "WAITING_FOR_MODEL" && currentFailureId && currentFailureId !== wait.failureId;
+    wait.news = again
+      ? ["Already retried, refused again.", "The current reason is shown below."]
+      : ["Already done.", "This turn was brought back a moment ago; your press changed nothing."];
+    wait.rev += 1;
+  }
+}

@@ -1,0 +1,132 @@
+// Every word that stands for a state, and how times and durations are written.
+
+/** status -> [word, icon, tone]; the tone is the class of the chip and of the icon's colour. */
+export const STATUS = {
+  READY: ["Ready", "clock", ""],
+  RUNNING: ["Running", "run", "run"],
+  RETRY_SCHEDULED: ["Trying again by itself", "clock", "wait"],
+  WAITING_FOR_MODEL: ["Waiting for model", "waits", "wait"],
+  WAITING_FOR_USER: ["Waiting for you", "waits", "wait"],
+  WAITING_FOR_APPROVAL: ["Waiting for approval", "waits", "wait"],
+  WAITING_FOR_TOOL: ["Waiting for an outside tool", "waits", "wait"],
+  PAUSED: ["Paused", "pause", "wait"],
+  COMPLETED: ["Completed", "done", "ok"],
+  FAILED: ["Failed", "failed", "fail"],
+  CANCELLED: ["Cancelled", "cut", ""],
+  MAX_ITERATIONS_REACHED: ["Limit reached", "cut", ""],
+  MAX_STEPS_REACHED: ["Limit reached", "cut", ""],
+  BUDGET_EXCEEDED: ["Limit reached", "cut", ""],
+};
+
+const WAITS = /^(WAITING_|RETRY_SCHEDULED|PAUSED)/;
+
+export const wordsOf = (status) => STATUS[status] ?? [status, "info", ""];
+export const waits = (status) => WAITS.test(status ?? "");
+export const works = (status) => status === "READY" || status === "RUNNING";
+export const active = (status) => works(status) || waits(status);
+
+/** failure type -> icon of its card. */
+export const FAILURE_ICON = {
+  QUOTA_EXCEEDED: "quota",
+  RATE_LIMITED: "rate",
+  TOKEN_LIMIT_EXCEEDED: "tokens",
+  OVERLOADED: "busy",
+  UNAVAILABLE: "away",
+};
+
+/** state of a tool call -> [word, icon, icon's colour, class of the row]. */
+export const CALL = {
+  requested: ["Not started", "clock", "quiet", ""],
+  running: ["Running", "run", "c-run spin", "running"],
+  completed: ["Done", "done", "c-ok", "done"],
+  error: ["Failed", "failed", "c-fail", "failed"],
+  not_started: ["Not run", "cut", "quiet", "interrupted"],
+  interrupted: ["Interrupted", "cut", "quiet", "interrupted"],
+  superseded: ["Interrupted", "cut", "quiet", "interrupted"],
+  cancelled: ["Cancelled", "cut", "quiet", "interrupted"],
+  unknown: ["Outcome unknown", "unknown", "c-wait", "unknown"],
+  rejected: ["Rejected", "failed", "quiet", "rejected"],
+  expired: ["Expired", "clock", "quiet", "interrupted"],
+};
+
+/** What a call that did not simply run has to say for itself. */
+export const CALL_STORY = {
+  not_started: "Not run.",
+  superseded: "Not run. A message replaced this step.",
+  cancelled: "Stopped together with the turn.",
+  unknown:
+    "This call had begun when its worker was lost. It may or may not have taken effect, so it was not run again. The agent was told.",
+};
+
+/** Why an action is not enabled; a reason that has no words here is shown as it came. */
+const REASONS = {
+  not_due: "It is not due yet.",
+  unlikely_to_help: "It is unlikely to help.",
+};
+export const reasonOf = (action) => REASONS[action?.reason] ?? action?.reason ?? "";
+
+export const count = (n, one, many) => `${n} ${n === 1 ? one : many}`;
+
+const NUMBERS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
+export const inWords = (n) => NUMBERS[n] ?? String(n);
+
+const two = (n) => String(n).padStart(2, "0");
+const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+const midnight = (ms) => new Date(ms).setHours(0, 0, 0, 0);
+
+/** Whole days between two moments by the calendar of the reader, summer time or not. */
+export const daysAgo = (ms, now) => Math.round((midnight(now) - midnight(ms)) / 86_400_000);
+
+export function clock(ms, seconds = false) {
+  const at = new Date(ms);
+  return `${two(at.getHours())}:${two(at.getMinutes())}${seconds ? `:${two(at.getSeconds())}` : ""}`;
+}
+
+/** "14:02", "yesterday, 16:10", "11 Aug, 16:10". */
+export function moment(ms, now) {
+  const days = daysAgo(ms, now);
+  if (days <= 0) return clock(ms);
+  return `${days === 1 ? "yesterday" : dayOf(ms)}, ${clock(ms)}`;
+}
+
+export const dayOf = (ms) => `${new Date(ms).getDate()} ${MONTHS[new Date(ms).getMonth()]}`;
+
+/** "412 ms", "1.94 s", "28 s", "28 min", "1 h 26 min", "3 d 2 h". */
+export function duration(ms) {
+  const t = Math.max(0, ms);
+  if (t < 1000) return `${Math.round(t)} ms`;
+  if (t < 9_995) return `${(t / 1000).toFixed(2)} s`;
+  return long(t);
+}
+
+/** As `duration`, in whole seconds: for what is still counting. */
+export function long(ms) {
+  const s = Math.floor(Math.max(0, ms) / 1000);
+  if (s < 60) return `${s} s`;
+  const min = Math.floor(s / 60);
+  if (min < 60) return `${min} min`;
+  const hours = Math.floor(min / 60);
+  if (hours < 24) return `${hours} h ${min % 60} min`;
+  return `${Math.floor(hours / 24)} d ${hours % 24} h`;
+}
+
+/** As `long`, for what is over: a wait of 0 s would be none. */
+export const span = (ms) => (ms < 1000 ? "less than 1 s" : long(ms));
+
+/** "0:42", "61:07": what is left of a countdown. */
+export function left(ms) {
+  const s = Math.ceil(Math.max(0, ms) / 1000);
+  return `${Math.floor(s / 60)}:${two(s % 60)}`;
+}
+
+/** The server's message is a title sentence and then an explanation, in the caller's language. */
+export function titleAndRest(message) {
+  const end = /[.!?](?=\s)|[。！？]/u.exec(message);
+  if (!end) return [message.replace(/[.。]$/u, ""), ""];
+  const cut = end.index + end[0].length;
+  return [message.slice(0, cut).replace(/[.。]$/u, ""), message.slice(cut).trim()];
+}
+
+const HAN = /\p{Script=Han}/u;
+/** Tells a screen reader in which tongue to read what the server wrote. */
+export const langOf = (text) => (HAN.test(text) ? "zh-Hans" : null);
