@@ -1,4 +1,5 @@
 import os
+import signal
 from collections.abc import AsyncGenerator
 
 import pytest
@@ -9,6 +10,11 @@ IS_ROOT = os.geteuid() == 0
 ONLY_AS_ROOT = ["store/test_embedded_as_root.py"]
 
 collect_ignore = [] if IS_ROOT else ONLY_AS_ROOT
+
+
+def pytest_configure() -> None:
+    """A request to stop ends a session as Ctrl-C does: in order, with no server left running."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def pytest_report_header() -> str:

@@ -38,4 +38,7 @@ def _renderers(form: Literal["console", "json"]) -> list[Processor]:
     strip = structlog.stdlib.ProcessorFormatter.remove_processors_meta
     if form == "json":
         return [strip, structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
-    return [strip, structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
+    # The renderer's own tracebacks show local variables: tokens, and what people said.
+    plain = structlog.dev.plain_traceback
+    colors = sys.stderr.isatty()
+    return [strip, structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=plain)]
