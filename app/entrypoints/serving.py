@@ -48,7 +48,8 @@ class Listener:
         with contextlib.ExitStack() as closing:
             try:
                 found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-                bound = closing.enter_context(socket.socket(found[0], found[1]))
+                # With its protocol named, or asyncio does not turn Nagle's algorithm off.
+                bound = closing.enter_context(socket.socket(*found[:3]))
                 bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 bound.bind(found[4])
             except OSError as error:

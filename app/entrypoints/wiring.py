@@ -4,7 +4,7 @@ import asyncio
 import os
 import secrets
 import socket
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -60,7 +60,7 @@ class Runtime:
 @asynccontextmanager
 async def build(
     settings: Settings, dsn: str, *, stopping: asyncio.Event, agents: Sequence[Agent] = ()
-) -> AsyncIterator[Runtime]:
+) -> AsyncGenerator[Runtime, None]:
     """The parts of a process over the database behind `dsn`, which is migrated already.
 
     Args:
@@ -177,7 +177,7 @@ def _models(settings: Settings, http: HttpClient) -> ProviderDirectory:
 
 
 @asynccontextmanager
-async def _ticking(clock: DatabaseClock, database: Database) -> AsyncIterator[None]:
+async def _ticking(clock: DatabaseClock, database: Database) -> AsyncGenerator[None, None]:
     """Read the database's clock once a minute while the context is open."""
 
     async def tick() -> None:

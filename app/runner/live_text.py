@@ -6,7 +6,7 @@ one takes larger pieces, and memory is one answer per open model call, whoever r
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -36,7 +36,7 @@ class LiveText:
         return self._answers.get(turn_id)
 
     @contextmanager
-    def opened(self, turn_id: TurnId, answer: OpenAnswer) -> Iterator[None]:
+    def opened(self, turn_id: TurnId, answer: OpenAnswer) -> Generator[None, None, None]:
         """The answer can be seen while the context is open."""
         self._answers[turn_id] = answer
         try:
@@ -51,7 +51,7 @@ class LiveText:
             wakeup.set()
 
     @contextmanager
-    def read(self, turn_id: TurnId, wakeup: Wakeup) -> Iterator[None]:
+    def read(self, turn_id: TurnId, wakeup: Wakeup) -> Generator[None, None, None]:
         """Set `wakeup` whenever the turn's answer grows, while the context is open."""
         self._readers[turn_id].add(wakeup)
         try:

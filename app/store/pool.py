@@ -1,9 +1,9 @@
 """The connection pool of the hot statements, and what a broken connection means."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias, cast
 
 import asyncpg
 
@@ -60,7 +60,7 @@ class Database:
 @asynccontextmanager
 async def connected(
     dsn: str, *, size: int, statement_timeout_seconds: float = 5.0
-) -> AsyncIterator[Database]:
+) -> AsyncGenerator[Database, None]:
     """A pool of at most `size` connections.
 
     Since every statement is a transaction of its own, a connection comes back as clean as it left:
@@ -70,7 +70,7 @@ async def connected(
         StoreUnavailable: the server cannot be reached.
     """
     with _unavailable_when_broken():
-        pool = await asyncpg.create_pool(
+        pool: Any = await asyncpg.create_pool(  # pyright: ignore[reportUnknownMemberType] - untyped
             dsn,
             min_size=1,
             max_size=size,
@@ -92,12 +92,33 @@ async def connected(
         pool.terminate()
 
 
+class Connection(Protocol):
+    """A connection of its own, for listening and for migrations."""
+
+    async def add_listener(self, channel: str, callback: Callable[..., None]) -> None: ...
+    def add_termination_listener(self, callback: Callable[..., None]) -> None: ...
+    def terminate(self) -> None: ...
+
+
+async def open_connection(dsn: str) -> Connection:
+    """A connection outside the pool; the caller ends it.
+
+    Raises:
+        StoreUnavailable: the server cannot be reached.
+    """
+    with _unavailable_when_broken():
+        return cast(
+            "Connection",
+            await asyncpg.connect(dsn),  # pyright: ignore[reportUnknownMemberType] - untyped
+        )
+
+
 async def _nothing_to_reset(_connection: object) -> None:
     return None
 
 
 @contextmanager
-def _unavailable_when_broken() -> Iterator[None]:
+def _unavailable_when_broken() -> Generator[None, None, None]:
     try:
         yield
     except _BROKEN as error:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from app.turn.ids import TurnId
@@ -35,7 +35,7 @@ class Signals:
         self.runnable = Signal()
 
     @contextmanager
-    def watch(self, turn_id: TurnId) -> Iterator[Signal]:
+    def watch(self, turn_id: TurnId) -> Generator[Signal, None, None]:
         signal = Signal()
         self._watchers[turn_id].add(signal)
         try:

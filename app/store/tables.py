@@ -8,6 +8,9 @@ Rules that hold here and nowhere else:
 - JSON that is only carried, never searched, is `text`: it may hold U+0000 and is not parsed.
 """
 
+# SQLModel types __tablename__ for declared_attr alone.
+# pyright: reportAssignmentType=false
+
 from datetime import datetime
 from typing import Any, ClassVar
 

@@ -159,7 +159,7 @@ class PostgresTurns:
             after,
             limit,
         )
-        wanted: set[int] = set().union(*(positions_in(row["events"]) for row in rows))
+        wanted = {position for row in rows for position in positions_in(row["events"])}
         messages = await self._messages_at(turn_id, wanted) if wanted else {}
         return [
             JournalRow(

@@ -7,7 +7,7 @@ is woken when it is back, because what was said meanwhile is not known.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import AbstractContextManager, asynccontextmanager
 
 import asyncpg
@@ -15,7 +15,7 @@ import orjson
 import structlog
 
 from app.ports import StoreUnavailable
-from app.store.pool import Database
+from app.store.pool import Database, open_connection
 from app.store.signals import Signal, Signals
 from app.turn.ids import TurnId
 
@@ -51,7 +51,7 @@ class PostgresWakeups:
         return self._signals.runnable
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
+    async def running(self) -> AsyncGenerator[None, None]:
         """Listen and tell while the context is open."""
         async with asyncio.TaskGroup() as tasks:
             both = [tasks.create_task(self._listen()), tasks.create_task(self._tell())]
@@ -81,15 +81,15 @@ class PostgresWakeups:
         while True:
             try:
                 await self._listen_once()
-            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+            except (StoreUnavailable, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
                 _log.warning("listener_lost", error=type(error).__name__)
             await asyncio.sleep(_RECONNECT_SECONDS)
 
     async def _listen_once(self) -> None:
         gone = asyncio.Event()
-        connection = await asyncpg.connect(self._dsn)
+        connection = await open_connection(self._dsn)
         try:
-            connection.add_termination_listener(lambda _: gone.set())
+            connection.add_termination_listener(lambda *_: gone.set())
             await connection.add_listener(_CHANNEL, self._on_notify)
             self._signals.everything_changed()
             await gone.wait()
