@@ -35,7 +35,9 @@ class Wakeups(Protocol):
 class Wakeup(Protocol):
     """A level, not a queue: many changes before a wait are one."""
 
-    def set(self) -> None: ...
+    def set(self) -> None:
+        """Whoever waits goes on; the next wait does, if nobody waits now."""
+        ...
 
     async def wait(self, timeout_seconds: float) -> bool:
         """Until set or timed out; clears it. Whether it was set."""

@@ -106,7 +106,9 @@ class TurnStore(Protocol):
 class ConversationStore(Protocol):
     async def look_up(
         self, scope: Scope, conversation_id: ConversationId, message_id: MessageId | None
-    ) -> Lookup: ...
+    ) -> Lookup:
+        """What decides on a message to the conversation, in one look; never `None`."""
+        ...
 
     async def put(self, conversation: Conversation, audit: AuditEntry) -> bool:
         """Make the conversation if there is none of that id; whether it was made."""
@@ -120,7 +122,9 @@ class ConversationStore(Protocol):
 
     async def summary(
         self, scope: Scope, conversation_id: ConversationId
-    ) -> "ConversationSummary | None": ...
+    ) -> "ConversationSummary | None":
+        """The conversation and its newest turn, if the scope may see it."""
+        ...
 
     async def messages(
         self, scope: Scope, conversation_id: ConversationId, *, after: int, limit: int

@@ -7,7 +7,7 @@ that look-up is what is repeated.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -106,6 +106,7 @@ class TurnWriter:
         self, turn: Turn, decision: _Decision, claim: Claim | None, command: Command | None
     ) -> Written:
         raced = False
+        pauses = iter(_LOOK_AGAIN_SECONDS)
         for _ in range(_MOST_RACES):
             events = decision(turn)
             if not events:
@@ -119,6 +120,7 @@ class TurnWriter:
             except OutcomeUnknown as error:
                 _log.warning("commit_outcome_unknown", turn_id=turn.identity.turn_id)
                 if not await self._happened(commit, error):
+                    await _pause_or_give_up(pauses, error)
                     turn, raced = await self._reload(turn), True
                     continue
                 messages, raced = (), True
@@ -145,6 +147,14 @@ class TurnWriter:
                 return await _in_journal(self.store, commit)
             await asyncio.sleep(seconds)
         raise error
+
+
+async def _pause_or_give_up(pauses: Iterator[float], error: OutcomeUnknown) -> None:
+    """A database that answers but takes no commit, a replica say, is not asked in a rush."""
+    seconds = next(pauses, None)
+    if seconds is None:
+        raise error
+    await asyncio.sleep(seconds)
 
 
 async def _in_journal(store: TurnStore, commit: Commit) -> bool:

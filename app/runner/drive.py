@@ -67,8 +67,10 @@ class Driver:
     async def drive(self, held: ClaimedTurn, stopping: asyncio.Event) -> bool:
         """Drive a turn until it rests, or until `stopping` is set; whether it rests.
 
-        At rest the claim has been given up by the last commit. After a stop it has not, and the
-        turn may be left with a begun step, which whoever claims it next takes for lost: it is.
+        At rest the claim has been given up by the last commit. After a stop it has not: tools in
+        flight have been let end within their grace, and nothing more was begun. A model call is
+        dropped, and so is a tool that outlasts its grace: the turn is then left with a begun step,
+        which whoever claims it next takes for lost: it is.
 
         Raises:
             ClaimLost: the turn is another worker's now.
@@ -109,9 +111,15 @@ class _Drive:
         self._round: ToolRound | None = None
         self._asked: AssistantMessage | None = None
         self._claim_is_given_up = False
+        self._grace_ends_at: float | None = None
 
     async def run(self) -> bool:
-        while not self._stopping.is_set():
+        """Step after step until the turn rests or the worker stops; whether the claim went with it.
+
+        Raises:
+            ClaimLost: the turn is another worker's now.
+        """
+        while not self._stopping.is_set() or self._lets_tools_end():
             if self._is_begun_here():
                 given = await self._perform()
             else:
@@ -123,8 +131,14 @@ class _Drive:
         return False
 
     async def close(self) -> None:
+        """Ends what still runs of the open round; nothing is stored of it."""
         if self._round is not None:
             await self._round.close()
+
+    def _lets_tools_end(self) -> bool:
+        """Whether, a stop being asked for, tools of ours are in flight and still have time."""
+        has_time = self._grace_ends_at is None or self._grace_ends_at > _now()
+        return has_time and isinstance(self._turn.state, RunningTools) and self._is_begun_here()
 
     def _is_begun_here(self) -> bool:
         return self._turn.attempt_in_flight in self._announced
@@ -264,7 +278,9 @@ class _Drive:
         if not finished:
             return None
         return i.ToolsFinished(
-            attempt_id=state.attempt_id, finished=finished, next_attempt_id=self._announce()
+            attempt_id=state.attempt_id,
+            finished=finished,
+            next_attempt_id=None if self._stopping.is_set() else self._announce(),
         )
 
     async def _some_finished(self, state: RunningTools) -> tuple[i.FinishedCall, ...]:
@@ -293,7 +309,13 @@ class _Drive:
 
     async def _stopped_and_out_of_grace(self) -> None:
         await self._stopping.wait()
-        await asyncio.sleep(self._driver.grace_seconds)
+        if self._grace_ends_at is None:
+            self._grace_ends_at = _now() + self._driver.grace_seconds
+        await asyncio.sleep(self._grace_ends_at - _now())
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
 
 
 async def cancel_and_wait(tasks: Iterable[asyncio.Task[Any]]) -> None:

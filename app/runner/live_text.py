@@ -33,6 +33,7 @@ class LiveText:
         self._readers: defaultdict[TurnId, set[Wakeup]] = defaultdict(set)
 
     def answer(self, turn_id: TurnId) -> OpenAnswer | None:
+        """The turn's open answer, if this process is writing one."""
         return self._answers.get(turn_id)
 
     @contextmanager

@@ -20,9 +20,11 @@ class Transcript:
 
     @classmethod
     async def load(cls, store: TurnStore, turn: Turn) -> "Transcript":
+        """Everything that has been said in the turn's conversation."""
         return cls(await store.history(turn))
 
     def add(self, messages: Iterable[HistoryMessage]) -> None:
+        """Put messages in their places."""
         for message in messages:
             self._messages[message.position] = message
             if message.call_id is not None:

@@ -6,6 +6,9 @@
 The cursor is a version and, inside an open answer, how many code points of it the reader has. The
 durable text events come later than the live text they cover, so what the reader has already is cut
 from them. Waiting is on a level that every change sets: a hint that is lost costs a poll interval.
+
+A worker that has lost its claim may go on writing for a moment. So live text is handed on only
+while its attempt is the one that is open by what the reader has seen, never because it is there.
 """
 
 import asyncio
@@ -17,7 +20,7 @@ from typing import TypeAlias
 
 from typing_extensions import override
 
-from app.ports import JournalRow
+from app.ports import Clock, JournalRow
 from app.runner.live_text import OpenAnswer
 from app.services.deps import Services
 from app.turn.events import (
@@ -30,7 +33,7 @@ from app.turn.events import (
     StepRecovered,
     TurnSuspended,
 )
-from app.turn.ids import Identity
+from app.turn.ids import AttemptId, Identity, TurnId
 
 _POLL_SECONDS = 1.0
 _ROWS_AT_ONCE = 200
@@ -72,20 +75,39 @@ async def follow(
     with ExitStack() as stack:
         wakeup = stack.enter_context(services.wakeups.watch(turn_id))
         stack.enter_context(services.live_text.read(turn_id, wakeup))
+        attempt_id = await _attempt_in_flight(services, turn_id)
         while not stopping.is_set():
             rows = await services.turns.journal(turn_id, after=cursor.version, limit=_ROWS_AT_ONCE)
             for followed in _stored_behind(cursor, rows):
                 yield followed
                 cursor = followed.cursor
+                attempt_id = _attempt_open_after(followed.event, attempt_id)
                 if followed.event.type in TERMINAL_TYPES:
                     return
             cursor = replace(cursor, version=rows[-1].sequence) if rows else cursor
             if len(rows) == _ROWS_AT_ONCE:
                 continue
-            for followed in _live_behind(cursor, services.live_text.answer(turn_id), services):
+            answer = services.live_text.answer(turn_id)
+            for followed in _live_behind(cursor, answer, attempt_id, services.clock):
                 yield followed
                 cursor = followed.cursor
             await wakeup.wait(_POLL_SECONDS)
+
+
+async def _attempt_in_flight(services: Services, turn_id: TurnId) -> AttemptId | None:
+    """Read before the journal, whose events correct it."""
+    turn = await services.turns.load(turn_id)
+    return None if turn is None else turn.attempt_in_flight
+
+
+def _attempt_open_after(event: Event, attempt_id: AttemptId | None) -> AttemptId | None:
+    match event:
+        case ModelStarted(attempt_id=begun):
+            return begun
+        case ModelCompleted() | StepRecovered() | TurnSuspended():
+            return None
+        case _:
+            return attempt_id
 
 
 def _stored_behind(cursor: Cursor, rows: Iterable[JournalRow]) -> Iterator[Followed]:
@@ -99,13 +121,15 @@ def _stored_behind(cursor: Cursor, rows: Iterable[JournalRow]) -> Iterator[Follo
 
 
 def _live_behind(
-    cursor: Cursor, answer: OpenAnswer | None, services: Services
+    cursor: Cursor, answer: OpenAnswer | None, attempt_id: AttemptId | None, clock: Clock
 ) -> Iterator[Followed]:
-    if answer is None or cursor.version < answer.started_version:
+    if answer is None or answer.attempt_id != attempt_id:
+        return
+    if cursor.version < answer.started_version:
         return
     for piece in _beyond(cursor, answer):
         cursor = _with(cursor, piece)
-        yield Followed(cursor=cursor, event=piece, occurred_at=services.clock(), durable=False)
+        yield Followed(cursor=cursor, event=piece, occurred_at=clock(), durable=False)
 
 
 def _past(cursor: Cursor, sequence: int, event: Event) -> tuple[Cursor, Event | None]:

@@ -8,6 +8,7 @@ loser is decided anew on what it finds then.
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from unicodedata import category
 
 import structlog
 
@@ -30,7 +31,7 @@ from app.services.errors import (
     PayloadInvalid,
     TurnNotFound,
 )
-from app.turn.errors import ConversationBusy, Rejected
+from app.turn.errors import ConversationBusy, Rejected, TurnTerminal
 from app.turn.evolve import fold
 from app.turn.ids import AgentId, ConversationId, Identity, MessageId, TurnId
 from app.turn.inputs import PostMessage
@@ -38,6 +39,7 @@ from app.turn.start import start
 from app.turn.transcript import ContentPart, TextPart, UserMessage, text_of
 
 _MOST_TRIES = 10
+_MOST_UNKNOWN = 2
 _TITLE_CHARACTERS = 80
 
 _log = structlog.get_logger(__name__)
@@ -71,8 +73,10 @@ async def post_message(services: Services, caller: Caller, draft: Draft) -> Post
         ConversationNotFound: the conversation is somebody else's.
         AgentVersionUnavailable: the waiting turn's agent cannot be loaded here.
         Contended: it lost every race.
+        OutcomeUnknown: the database takes no commits now; with its id it may safely be repeated.
     """
     digest = _digest(draft.content)
+    unknown = 0
     for _ in range(_MOST_TRIES):
         found = await services.conversations.look_up(
             caller.principal.scope, draft.conversation_id, draft.message_id
@@ -82,7 +86,13 @@ async def post_message(services: Services, caller: Caller, draft: Draft) -> Post
         if found.received is not None:
             stored = await _taken_before(services, caller, draft, found, digest)
             return Posted(stored=stored, seen_version=0)
-        turn_id = await _decided(services, caller, draft, found, digest)
+        try:
+            turn_id = await _decided(services, caller, draft, found, digest)
+        except OutcomeUnknown:
+            unknown += 1
+            if unknown == _MOST_UNKNOWN:
+                raise
+            continue  # if it did happen, the message id is found now
         if turn_id is not None:
             stored = await _stored(services, caller, turn_id)
             seen = found.active.turn.version if found.active else 0
@@ -99,9 +109,11 @@ async def _decided(
         if found.active is None:
             return await _opened(services, caller, draft, found, receipt)
         return await _gone_on(services, caller, draft, found.active, receipt)
-    except (VersionConflict, OutcomeUnknown) as reason:
+    except VersionConflict as reason:
         _log.info("message_raced", conversation_id=draft.conversation_id, reason=str(reason))
         return None
+    except TurnTerminal:
+        return None  # it ended in this moment, so the message opens the next turn
     except Rejected:
         if await _is_taken(services, caller, draft):
             return None  # the same message came twice at once, and the other one was taken
@@ -126,11 +138,12 @@ async def _opened(
     audit = caller.entry(
         "MESSAGE", conversation_id=conversation.conversation_id, turn_id=identity.turn_id
     )
-    await services.turns.create(
-        conversation,
-        Commit(before=turn, after=turn, events=events),
-        Command(audit=audit, receipt=receipt),
-    )
+    commit = Commit(before=turn, after=turn, events=events)
+    try:
+        await services.turns.create(conversation, commit, Command(audit=audit, receipt=receipt))
+    except OutcomeUnknown:
+        if await services.turns.load(identity.turn_id) is None:
+            raise
     services.wakeups.announce(identity.turn_id, runnable=True)
     return identity.turn_id
 
@@ -226,8 +239,9 @@ def _new_conversation(
 
 
 def title_of(content: Sequence[ContentPart]) -> str:
-    """The beginning of the text, on one line; at most 80 characters."""
-    return " ".join(text_of(tuple(content)).split())[:_TITLE_CHARACTERS]
+    """The beginning of the text, on one line without control characters; at most 80 characters."""
+    line = " ".join(text_of(tuple(content)).split())
+    return "".join(each for each in line if category(each) != "Cc")[:_TITLE_CHARACTERS]
 
 
 def _digest(content: Sequence[ContentPart]) -> str:

@@ -1,6 +1,6 @@
 """Reading turns, and the commands on one."""
 
-import asyncio
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -125,15 +125,12 @@ async def wait_until_at_rest(
 ) -> StoredTurn:
     """The turn once it waits or has ended, or as it is after `seconds`."""
     turn_id = stored.turn.identity.turn_id
+    until = time.monotonic() + seconds
     with services.wakeups.watch(turn_id) as wakeup:
-        try:
-            async with asyncio.timeout(seconds):
-                while not is_at_rest(stored.turn):
-                    stored = await get_turn(services, caller, turn_id)
-                    if not is_at_rest(stored.turn):
-                        await wakeup.wait(_LOOK_SECONDS)
-        except TimeoutError:
-            pass
+        while not is_at_rest(stored.turn) and (left := until - time.monotonic()) > 0:
+            stored = await get_turn(services, caller, turn_id)
+            if not is_at_rest(stored.turn):
+                await wakeup.wait(min(left, _LOOK_SECONDS))
     return stored
 
 

@@ -41,6 +41,7 @@ def text_stored(state: CallingModel, given: i.ModelWrote) -> tuple[e.Event, ...]
 def answered(
     turn: Turn, state: CallingModel, given: i.ModelAnswered, *, at: datetime, agent: Agent
 ) -> tuple[e.Event, ...]:
+    """The turn has a final answer, or calls to run, or an answer that is none (T26 to T32b)."""
     if turn.cancel_requested:
         return (end_step(turn), *cancelled(turn))
     useless = _useless(given.answer)
@@ -57,6 +58,7 @@ def answered(
 def gave_up_on(
     turn: Turn, state: CallingModel, given: i.ModelGaveUp, *, at: datetime, agent: Agent
 ) -> tuple[e.Event, ...]:
+    """The turn waits: for a scheduled retry, or for somebody (T33, T34)."""
     if turn.cancel_requested:
         return (end_step(turn), *cancelled(turn))
     record = FailureRecord(
@@ -86,6 +88,7 @@ def gave_up_on(
 
 
 def refused(turn: Turn, given: i.ModelRefused) -> tuple[e.Event, ...]:
+    """The turn fails: the same request would be refused again (T36a)."""
     if turn.cancel_requested:
         return (end_step(turn), *cancelled(turn))
     return (end_step(turn), *failed(turn, "request_refused", given.refusal.message))

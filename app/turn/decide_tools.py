@@ -3,7 +3,8 @@
 A result is kept as soon as it is known, in the place its call has reserved. When the last call of
 the round is answered the next model call begins in the same commit; until then free places are
 filled with calls that have not begun. A cancellation keeps results that are known and begins
-nothing more (case 124).
+nothing more (case 124). A worker that stops begins nothing more either: a mark for a tool that is
+never entered would make of "certainly not done" a "perhaps".
 """
 
 from app.turn import events as e
@@ -18,16 +19,20 @@ from app.turn.transcript import Outcome, ToolResult
 def tools_finished(
     turn: Turn, state: RunningTools, given: i.ToolsFinished, agent: Agent
 ) -> tuple[e.Event, ...]:
+    """The results are kept, and what the round makes possible next begins (T45, T46, case 124)."""
     results = _results(state, given.finished)
     after = advance(turn, results)
+    next_attempt_id = None if turn.cancel_requested else given.next_attempt_id
     if any(call.in_flight for call in after.open_calls):
-        more = () if turn.cancel_requested else fill_slots(after, agent.limits, state.attempt_id)
+        more = fill_slots(after, agent.limits, state.attempt_id) if next_attempt_id else ()
         return (*results, *more)
     if turn.cancel_requested:
         return (*results, end_step(turn), *cancelled(after))
+    if next_attempt_id is None:
+        return (*results, end_step(turn))
     if after.open_calls:
         return (*results, *fill_slots(after, agent.limits, state.attempt_id))
-    return then_begin(turn, (*results, end_step(turn)), agent, given.next_attempt_id)
+    return then_begin(turn, (*results, end_step(turn)), agent, next_attempt_id)
 
 
 def _results(state: RunningTools, finished: tuple[i.FinishedCall, ...]) -> tuple[e.Event, ...]:

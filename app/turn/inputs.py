@@ -119,7 +119,8 @@ class ToolsFinished:
 
     attempt_id: AttemptId
     finished: tuple[FinishedCall, ...]
-    next_attempt_id: AttemptId
+    next_attempt_id: AttemptId | None
+    """`None`: the worker is about to stop, so nothing more is to begin."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,24 +20,24 @@ from app.turn.state import (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CallModel:
     """Begin a model call."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunTools:
     """Begin the tools of the open round."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecoverLostStep:
     """A step was begun by a worker that is gone."""
 
     attempt_id: AttemptId
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rest:
     """Nothing to do, at least until then; `None`: until somebody says something."""
 
@@ -55,8 +55,8 @@ def next_step(turn: Turn, *, at: datetime) -> Step:
         case ToolsDue():
             return RunTools()
         case CallingModel(attempt_id=attempt_id) | RunningTools(attempt_id=attempt_id):
-            return RecoverLostStep(attempt_id)
+            return RecoverLostStep(attempt_id=attempt_id)
         case RetryScheduled(due_at=due_at):
-            return CallModel() if at >= due_at else Rest(due_at)
+            return CallModel() if at >= due_at else Rest(until=due_at)
         case _:
             return Rest()

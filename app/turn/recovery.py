@@ -23,6 +23,7 @@ from app.turn.transcript import Outcome
 def model_call_lost(
     turn: Turn, state: CallingModel, given: i.StepLost, agent: Agent
 ) -> tuple[e.Event, ...]:
+    """The model is called again; what had been shown of the lost answer is withdrawn (T101)."""
     had_text = state.text_stored > 0 or state.reasoning_stored > 0
     recovered = e.StepRecovered(
         attempt_id=state.attempt_id,
@@ -35,6 +36,7 @@ def model_call_lost(
 def tools_lost(
     turn: Turn, state: RunningTools, given: i.StepLost, agent: Agent
 ) -> tuple[e.Event, ...]:
+    """Each open call goes by its rule: run, run again, or reported as unknown (T103, T104)."""
     recovered = e.StepRecovered(
         attempt_id=state.attempt_id,
         recovery="RECOVER_TOOLS",

@@ -53,6 +53,7 @@ def fill_slots(turn: Turn, limits: Limits, attempt_id: AttemptId) -> tuple[e.Too
 
 
 def end_step(turn: Turn) -> e.StepCompleted:
+    """The step that is open has ended, well or not."""
     return e.StepCompleted(step=turn.counters.steps)
 
 

@@ -76,13 +76,19 @@ class Worker:
 
     def _start(self, claimed: ClaimedTurn, stopping: asyncio.Event) -> None:
         turn_id = claimed.turn.identity.turn_id
+        before = self._driving.get(turn_id)
         self._held[turn_id] = claimed
-        task = asyncio.create_task(self._drive(claimed, stopping), name=f"drive {turn_id}")
-        self._driving[turn_id] = task
+        drive = self._drive(claimed, stopping, before)
+        self._driving[turn_id] = asyncio.create_task(drive, name=f"drive {turn_id}")
 
-    async def _drive(self, claimed: ClaimedTurn, stopping: asyncio.Event) -> None:
+    async def _drive(
+        self, claimed: ClaimedTurn, stopping: asyncio.Event, before: asyncio.Task[None] | None
+    ) -> None:
         turn_id = claimed.turn.identity.turn_id
         try:
+            if before is not None:
+                # Our own claim had run out unnoticed, and we were the first to take the turn again.
+                await cancel_and_wait([before])
             if not await self.driver.drive(claimed, stopping):
                 await self._release(claimed)
         except (ClaimLost, OutcomeUnknown, StoreUnavailable) as reason:
@@ -91,7 +97,8 @@ class Worker:
         except Exception:  # noqa: BLE001 - one turn's fault must not end the others
             _log.exception("drive_failed", turn_id=turn_id)
         finally:
-            del self._held[turn_id], self._driving[turn_id]
+            if self._held.get(turn_id) is claimed:
+                del self._held[turn_id], self._driving[turn_id]
             self.wakeups.runnable.set()
 
     async def _release(self, claimed: ClaimedTurn) -> None:

@@ -56,22 +56,22 @@ class Fault(Enum):
 
 @dataclass(slots=True)
 class Fate:
-    """One fault at the n-th commit (or claim) of all the lives that share it."""
+    """A fault at chosen commits (or claims) of all the lives that share it."""
 
     fault: Fault
-    at: int
-    """From 1."""
+    at: frozenset[int]
+    """Counted from 1."""
     commits: int = 0
     claims: int = 0
-    struck: bool = False
+    struck: set[int] = field(default_factory=set[int])
     died: asyncio.Event = field(default_factory=asyncio.Event)
 
     def is_due(self, *faults: Fault) -> bool:
         """Whether one of `faults` strikes now; it strikes once."""
         count = self.claims if self.fault is Fault.DEATH_AFTER_CLAIM else self.commits
-        if self.struck or self.fault not in faults or count != self.at:
+        if self.fault not in faults or count not in self.at - self.struck:
             return False
-        self.struck = True
+        self.struck.add(count)
         return True
 
     def die(self) -> None:

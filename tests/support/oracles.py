@@ -205,19 +205,25 @@ def check_fold(record: Record) -> None:
 
 def check_audit(record: Record) -> None:
     """Each commit of a command has one accepted row, and each failure one of its own."""
-    commands = [row.sequence for row in record.journal if any(map(_by_a_person, row.events))]
+    commands = [row.sequence for row in record.journal if _by_a_person(row, record.turn)]
     rows = [row["version_after"] for row in record.audit if row["version_after"] is not None]
     assert rows == commands
     failed = [x.record.failure_id for x in record.events if isinstance(x, e.ModelFailed)]
     assert record.failures == failed
 
 
-def _by_a_person(event: e.Event) -> bool:
+def _by_a_person(row: JournalRow, turn: Turn) -> bool:
+    return any(_is_asked_for(event, turn) for event in row.events)
+
+
+def _is_asked_for(event: e.Event, turn: Turn) -> bool:
     match event:
         case e.MessageAdded(message=UserMessage()) | e.CancellationRequested():
             return True
         case e.TurnResumed(command_type=command):
             return command != "RETRY"  # which is mostly the worker's own
+        case e.TurnCancelled():
+            return not turn.cancel_requested  # at once, then; otherwise the worker ended it
         case _:
             return False
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import uvicorn
 
+from app.entrypoints.serving import Listener
 from app.entrypoints.simulate import create_app
 from app.providers.simulation import Simulation
 
@@ -47,10 +48,9 @@ async def running_provider(
     config.load()
     server = uvicorn.Server(config)
     server.lifespan = config.lifespan_class(config)
-    sockets = [config.bind_socket()]
-    await server.startup(sockets=sockets)
-    try:
-        port = sockets[0].getsockname()[1]
-        yield RunningProvider(f"http://127.0.0.1:{port}/v1", app.state.simulation)
-    finally:
-        await server.shutdown(sockets=sockets)
+    with Listener.bind("127.0.0.1", 0, variable="the port") as listener:
+        await server.startup(sockets=[listener.socket])
+        try:
+            yield RunningProvider(f"{listener.url}/v1", app.state.simulation)
+        finally:
+            await server.shutdown(sockets=[listener.socket])

@@ -137,8 +137,11 @@ class TurnReader:
             pass
 
     async def read_cut_at_random(self, random: Random, *, longest: int) -> None:
-        """As `read_to_the_end`, with each connection cut behind 1 to `longest` bytes."""
-        while await self.read(at_most_bytes=random.randint(1, longest)):
+        """As `read_to_the_end`, each connection cut behind 1 to `longest` bytes, mostly few.
+
+        `longest` must leave room for the largest event.
+        """
+        while await self.read(at_most_bytes=some_bytes(random, longest)):
             pass
 
     async def _take(
@@ -153,6 +156,11 @@ class TurnReader:
                 self.received.append(envelope | {"id": event.id})
                 if until(envelope):
                     return
+
+
+def some_bytes(random: Random, longest: int) -> int:
+    """1 to `longest`, any order of magnitude as likely as any other."""
+    return int(longest ** random.random())
 
 
 async def _pieces(answer: httpx.Response, at_most_bytes: int | None) -> AsyncGenerator[bytes]:
@@ -176,7 +184,7 @@ def check_reading(received: Sequence[dict[str, Any]], journal: Sequence[JournalR
     stored = [(n, event.type) for n, event in enumerate(events, 1) if event.type not in _TEXT]
     durable = [(e["sequence"], e["type"]) for e in received if e["type"] not in _TEXT]
     assert durable == stored
-    ids = [_place(event["id"]) for event in received]
+    ids = [_place(event["id"]) for event in received if event["type"] != "MODEL_REASONING"]
     assert ids == sorted(set(ids)), "an id came twice or out of order"
     assert [event["type"] for event in received if event["type"] in _TERMINAL] == [
         received[-1]["type"]
@@ -185,17 +193,24 @@ def check_reading(received: Sequence[dict[str, Any]], journal: Sequence[JournalR
 
 
 def _check_text(received: Sequence[dict[str, Any]]) -> None:
-    """Text put together by offset is the answer; a lost attempt's is withdrawn."""
-    text, attempt = "", None
+    """Text put together by offset is the answer; a lost attempt's is withdrawn.
+
+    Ids do not count reasoning, so a reader that was cut may get some of it again, never less.
+    """
+    text, reasoning, attempt = "", "", None
     for event in received:
         about = event["data"]
         match event["type"]:
             case "MODEL_STARTED":
-                text, attempt = "", about["attemptId"]
+                text, reasoning, attempt = "", "", about["attemptId"]
             case "MODEL_TEXT":
                 assert about["attemptId"] == attempt, "text of an attempt that is not open"
                 assert about["offset"] == len(text), "text is missing or came twice"
                 text += about["text"]
+            case "MODEL_REASONING":
+                assert about["attemptId"] == attempt, "reasoning of an attempt that is not open"
+                assert about["offset"] <= len(reasoning), "reasoning is missing"
+                reasoning = reasoning[: about["offset"]] + about["text"]
             case "STEP_RECOVERED" if about["discardFrom"] is not None:
                 assert about["attemptId"] == attempt
                 text = text[: about["discardFrom"]]

@@ -1,0 +1,31 @@
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from app.settings import Settings
+from tests.support.provider import RunningProvider, running_provider
+from tests.support.service import settings_for_tests
+from tests.support.story import Ledger
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """Where a story plays: a database, a strict provider, a ledger, and settings for a process."""
+
+    dsn: str
+    provider: RunningProvider
+    ledger: Ledger
+    settings: Settings
+
+
+@pytest.fixture
+async def stage(database_dsn: str, tmp_path: Path) -> AsyncGenerator[Stage]:
+    async with running_provider() as provider:
+        yield Stage(
+            dsn=database_dsn,
+            provider=provider,
+            ledger=Ledger(tmp_path),
+            settings=settings_for_tests(tmp_path, openai_base_url=provider.base_url),
+        )

@@ -1,0 +1,172 @@
+"""A process may die just before and just after every commit, and nobody can tell from the end.
+
+Each run has one fault, at its n-th commit; n goes up until a run ends without meeting it, so that
+no commit is left out whatever the runner's habits become.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pytest
+
+from app.ports import StoredTurn
+from app.services.deps import Caller, Services
+from app.services.messages import Draft, post_message
+from app.services.principal import Principal, Role
+from app.services.turns import resume, wait_until_at_rest
+from app.turn.ids import ActorId, AgentId, ConversationId, MessageId, TenantId
+from app.turn.inputs import RetryModel
+from app.turn.state import Status, WaitingForModel
+from app.turn.transcript import AssistantMessage, Outcome, TextPart
+from tests.e2e.conftest import Stage
+from tests.support.deaths import Fate, Fault, lives
+from tests.support.oracles import Record, check_one_active_turn, check_record, records
+from tests.support.story import MODEL, QUOTA, THREE_TOOLS_AND_AN_OUTAGE, clerk
+
+LONG_TEXT = "Nothing of this may be lost or said twice: ünïcödé. " * 110
+CALLER = Caller(
+    principal=Principal(
+        tenant_id=TenantId("default"), actor_id=ActorId("default"), role=Role.OPERATOR
+    ),
+    request_id="a-request",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    rounds: Sequence[Mapping[str, object]]
+    """Their outages last until the turn waits."""
+    answer: str
+    commits: int
+    """How many a run has at least."""
+    tools: Sequence[str] = ()
+    retries: int = 0
+
+
+PLAIN_TEXT = Scenario(
+    rounds=[{"text": LONG_TEXT, "chunks": 20}],
+    answer=LONG_TEXT,
+    commits=5,  # the message, the begin, two batches of text, the end
+)
+TOOLS_AND_AN_OUTAGE = Scenario(
+    rounds=THREE_TOOLS_AND_AN_OUTAGE,
+    answer="All done.",
+    commits=7,  # the message, begin, answer, results, failure, retry, begin, end; results may split
+    tools=("look_up", "book", "pay"),
+    retries=1,
+)
+A_WRITING_TOOL = Scenario(
+    rounds=[
+        {"calls": [{"id": "P", "name": "pay", "arguments": '{"amount": 7}'}]},
+        {"text": "Paid."},
+    ],
+    answer="Paid.",
+    commits=5,  # the message, the begin, the answer, the result, the end
+    tools=("pay",),
+)
+SCENARIOS = {
+    "plain text": PLAIN_TEXT,
+    "three tools and an outage": TOOLS_AND_AN_OUTAGE,
+    "a writing tool": A_WRITING_TOOL,
+}
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS.keys())
+@pytest.mark.parametrize("fault", Fault, ids=lambda fault: fault.name.lower())
+async def test_every_run_ends_alike_wherever_the_fault_strikes(
+    stage: Stage, scenario: Scenario, fault: Fault
+) -> None:
+    fate, n = Fate(fault, at=frozenset()), 0
+    while fate.struck >= fate.at:
+        n += 1
+        fate = await run(stage, scenario, Fate(fault, at=frozenset({n})))
+
+    if fault is Fault.DEATH_AFTER_CLAIM:
+        assert n > fate.claims >= 1 + scenario.retries
+    else:
+        assert n > fate.commits >= scenario.commits
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [Fault.DEATH_BEFORE_COMMIT, Fault.DEATH_AFTER_COMMIT],
+    ids=lambda fault: fault.name.lower(),
+)
+async def test_a_recovery_that_dies_at_its_first_commit_is_recovered_from(
+    stage: Stage, fault: Fault
+) -> None:
+    fate, n = Fate(fault, at=frozenset()), 0
+    while fate.struck >= fate.at:
+        n += 1
+        fate = await run(stage, TOOLS_AND_AN_OUTAGE, Fate(fault, at=frozenset({n, n + 1})))
+
+    assert n >= TOOLS_AND_AN_OUTAGE.commits
+
+
+async def run(stage: Stage, scenario: Scenario, fate: Fate) -> Fate:
+    """One conversation, to its end, which is checked; its fate as it has come."""
+    stage.provider.script(MODEL, lasting(scenario.rounds))
+    draft = Draft(
+        conversation_id=ConversationId(f"ses_{min(fate.at)}"),
+        content=(TextPart(text="Do it."),),
+        message_id=MessageId("m1"),
+        agent_id=AgentId("clerk"),
+    )
+
+    async def client(services: Services) -> StoredTurn:
+        """Sends, and repeats what it knows no answer to, as any client may."""
+        stored = (await post_message(services, CALLER, draft)).stored
+        while True:
+            stored = await wait_until_at_rest(services, CALLER, stored, seconds=15)
+            if not isinstance(stored.turn.state, WaitingForModel):
+                return stored
+            stage.provider.simulation.put_script(MODEL, {"rounds": healthy(scenario.rounds)})
+            failure_id = stored.turn.state.record.failure_id
+            turn_id = stored.turn.identity.turn_id
+            stored = (
+                await resume(services, CALLER, turn_id, RetryModel(failure_id=failure_id))
+            ).stored
+
+    agents = [clerk(stage.ledger)]
+    ended = await lives(stage.settings, stage.dsn, agents, fate, client)
+    async with records(stage.dsn) as found:
+        await check_one_active_turn(found)
+        record = await found.of(ended.turn.identity.turn_id)
+    check_record(record, stage.ledger)
+    check_end(scenario, record)
+    check_audit_rows(scenario, record, fate)
+    assert {request["status"] for request in stage.provider.requests(MODEL)} <= {200, 429}
+    return fate
+
+
+def lasting(rounds: Sequence[Mapping[str, object]]) -> list[Mapping[str, object]]:
+    """Outages that no number of requests uses up: a death must not make one shorter."""
+    return [
+        {**each, "faults": [QUOTA | {"times": 99}]} if "faults" in each else each for each in rounds
+    ]
+
+
+def healthy(rounds: Sequence[Mapping[str, object]]) -> list[Mapping[str, object]]:
+    return [{key: each[key] for key in each if key != "faults"} for each in rounds]
+
+
+def check_end(scenario: Scenario, record: Record) -> None:
+    """The one end that all runs of a scenario have."""
+    assert record.turn.status is Status.COMPLETED
+    assert record.user_messages == ["m1"]
+    answers = [m.text for m in record.transcript if isinstance(m, AssistantMessage)]
+    assert answers[-1] == scenario.answer
+    assert len(answers) == len(scenario.rounds)
+    assert [result.tool_name for result in record.results.values()] == list(scenario.tools)
+    for result in record.results.values():
+        is_known = result.outcome is Outcome.COMPLETED
+        assert is_known or (result.tool_name, result.outcome) == ("pay", Outcome.UNKNOWN)
+    assert len(record.failures) == scenario.retries
+
+
+def check_audit_rows(scenario: Scenario, record: Record, fate: Fate) -> None:
+    """One for each command with an effect; a client that asked again after a death has more."""
+    effective = [row["action"] for row in record.audit if row["version_after"] is not None]
+    assert effective == ["MESSAGE", *["RETRY_MODEL"] * scenario.retries]
+    if fate.fault in (Fault.ANSWER_LOST, Fault.CONNECTION_LOST):
+        assert len(record.audit) == len(effective)

@@ -1,0 +1,142 @@
+"""An orderly stop: tools in flight end, nothing more begins, and what is not done is said so."""
+
+import asyncio
+
+from app.ports import Tool
+from app.settings import Settings
+from app.tools import tool
+from app.turn.agent import Limits
+from app.turn.state import ModelDue, Status, ToolsDue
+from app.turn.transcript import Outcome
+from tests.support.bench import bench
+from tests.support.deaths import let_claims_run_out
+from tests.support.models import Model, calls, says
+
+
+class Gates:
+    """Two tools that write, each ending when its gate is opened."""
+
+    def __init__(self) -> None:
+        self.entered: list[str] = []
+        self.pay_may_end, self.ship_may_end = asyncio.Event(), asyncio.Event()
+        self.both_entered = asyncio.Event()
+
+    def tools(self) -> list[Tool]:
+        @tool(effect="writes")
+        async def pay() -> str:
+            self.enter("pay")
+            await self.pay_may_end.wait()
+            return "paid"
+
+        @tool(effect="writes")
+        async def ship() -> str:
+            self.enter("ship")
+            await self.ship_may_end.wait()
+            return "shipped"
+
+        return [pay, ship]
+
+    def enter(self, name: str) -> None:
+        self.entered.append(name)
+        if len(self.entered) == 2:
+            self.both_entered.set()
+
+
+async def test_all_tools_in_flight_are_let_end_not_only_the_first(
+    database_dsn: str, settings: Settings
+) -> None:
+    gates, model, stopping = (
+        Gates(),
+        Model([[calls("pay", "ship")], [says("Done.")]]),
+        asyncio.Event(),
+    )
+    async with bench(database_dsn, settings, model, gates.tools()) as one:
+        turn_id = await one.post()
+        driving = asyncio.create_task(one.drive(await one.claim(), stopping))
+        await gates.both_entered.wait()
+        stopping.set()
+        gates.pay_may_end.set()
+        await one.until_stored(turn_id, "TOOL_COMPLETED")
+        gates.ship_may_end.set()
+        rests = await driving
+        record = await one.record(turn_id)
+
+    assert not rests
+    assert [result.content for result in record.results.values()] == ["paid", "shipped"]
+    assert isinstance(record.turn.state, ModelDue)
+    assert len(model.requests) == 1
+
+
+async def test_a_tool_that_had_not_begun_is_begun_by_the_next_worker(
+    database_dsn: str, settings: Settings
+) -> None:
+    gates, model, stopping = (
+        Gates(),
+        Model([[calls("pay", "ship")], [says("Done.")]]),
+        asyncio.Event(),
+    )
+    one_by_one = Limits(parallel_tools=1)
+    async with bench(database_dsn, settings, model, gates.tools(), limits=one_by_one) as one:
+        turn_id = await one.post()
+        driving = asyncio.create_task(one.drive(await one.claim(), stopping))
+        await one.until_stored(turn_id, "TOOL_STARTED")
+        stopping.set()
+        gates.pay_may_end.set()
+        await driving
+        between = await one.record(turn_id)
+
+        gates.ship_may_end.set()
+        await let_claims_run_out(one.dsn)
+        assert await one.drive(await one.claim())
+        record = await one.record(turn_id)
+
+    assert isinstance(between.turn.state, ToolsDue)
+    assert [call.attempt for call in between.turn.open_calls] == [0]
+    assert {result.outcome for result in record.results.values()} == {Outcome.COMPLETED}
+    assert gates.entered == ["pay", "ship"]
+    assert record.turn.status is Status.COMPLETED
+
+
+async def test_a_writing_tool_that_outlasts_the_grace_is_cut_and_reported_unknown(
+    database_dsn: str, settings: Settings
+) -> None:
+    gates, model, stopping = (
+        Gates(),
+        Model([[calls("pay", "ship")], [says("Hm.")]]),
+        asyncio.Event(),
+    )
+    async with bench(database_dsn, settings, model, gates.tools(), grace_seconds=0.1) as one:
+        turn_id = await one.post()
+        driving = asyncio.create_task(one.drive(await one.claim(), stopping))
+        await gates.both_entered.wait()
+        stopping.set()
+        gates.ship_may_end.set()
+        await driving
+        await let_claims_run_out(one.dsn)
+        await one.drive(await one.claim())
+        record = await one.record(turn_id)
+
+    outcomes = {result.tool_name: result.outcome for result in record.results.values()}
+    assert outcomes == {"pay": Outcome.UNKNOWN, "ship": Outcome.COMPLETED}
+    assert sorted(gates.entered) == ["pay", "ship"]
+
+
+async def test_a_model_call_is_dropped_at_once_and_made_again_by_the_next_worker(
+    database_dsn: str, settings: Settings
+) -> None:
+    never, stopping = asyncio.Event(), asyncio.Event()
+    model = Model([[never], [says("Done.")]])
+    async with bench(database_dsn, settings, model) as one:
+        turn_id = await one.post()
+        driving = asyncio.create_task(one.drive(await one.claim(), stopping))
+        await model.asked.wait()
+        stopping.set()
+        rests = await driving
+        await let_claims_run_out(one.dsn)
+        await one.drive(await one.claim())
+        record = await one.record(turn_id)
+
+    assert not rests
+    assert model.left.is_set()
+    assert record.turn.status is Status.COMPLETED
+    assert record.types.count("STEP_RECOVERED") == 1

@@ -1,0 +1,100 @@
+"""A process's runner and worker over a database, taken in hand step by step by a test."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+
+from app.agents import Agent
+from app.entrypoints import wiring
+from app.ports import ClaimedTurn, Tool
+from app.runner.drive import Driver
+from app.runner.model_call import ModelCaller
+from app.services.deps import Caller, Services
+from app.services.messages import Draft, post_message
+from app.services.principal import Principal, Role
+from app.services.turns import cancel
+from app.settings import Settings
+from app.turn.agent import Limits
+from app.turn.ids import ActorId, AgentId, ConversationId, MessageId, TenantId, TurnId
+from app.turn.transcript import TextPart
+from app.workers.loop import Worker
+from tests.support.models import Model
+from tests.support.oracles import Record, records
+from tests.support.polling import eventually
+
+CALLER = Caller(
+    principal=Principal(
+        tenant_id=TenantId("default"), actor_id=ActorId("default"), role=Role.OPERATOR
+    ),
+    request_id="a-request",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """One process; its worker runs only where a test runs it."""
+
+    dsn: str
+    services: Services
+    worker: Worker
+
+    @property
+    def driver(self) -> Driver:
+        return self.worker.driver
+
+    async def post(self, conversation: str = "ses_1") -> TurnId:
+        """A turn of the bench's agent, ready to be claimed."""
+        draft = Draft(
+            conversation_id=ConversationId(conversation),
+            content=(TextPart(text="Go."),),
+            message_id=MessageId("m1"),
+            agent_id=AgentId("bench"),
+        )
+        return (await post_message(self.services, CALLER, draft)).stored.turn.identity.turn_id
+
+    async def cancel(self, turn_id: TurnId) -> None:
+        await cancel(self.services, CALLER, turn_id)
+
+    async def claim(self) -> ClaimedTurn:
+        """The one turn that is due, claimed under the worker's name."""
+        (held,) = await self.worker.claims.claim(
+            self.worker.name, limit=2, versions=self.worker.catalog.versions()
+        )
+        return held
+
+    async def drive(self, held: ClaimedTurn, stopping: asyncio.Event | None = None) -> bool:
+        return await self.driver.drive(held, stopping or asyncio.Event())
+
+    async def record(self, turn_id: TurnId) -> Record:
+        async with records(self.dsn) as found:
+            return await found.of(turn_id)
+
+    async def until_stored(self, turn_id: TurnId, event_type: str, *, times: int = 1) -> None:
+        """Wait until the turn's journal holds so many events of a type."""
+
+        async def is_stored() -> bool:
+            rows = await self.services.turns.journal(turn_id, after=0, limit=1_000)
+            types: list[str] = [event.type for row in rows for event in row.events]
+            return types.count(event_type) >= times
+
+        await eventually(is_stored)
+
+
+@asynccontextmanager
+async def bench(
+    dsn: str,
+    settings: Settings,
+    model: Model,
+    tools: Sequence[Tool] = (),
+    *,
+    limits: Limits | None = None,
+    grace_seconds: float = 10.0,
+) -> AsyncGenerator[Bench]:
+    """A process whose agent, `bench`, asks `model` and has `tools`."""
+    agent = Agent(id="bench", instructions="", tools=tools, limits=limits or Limits())
+    async with wiring.build(settings, dsn, stopping=asyncio.Event(), agents=[agent]) as runtime:
+        caller = ModelCaller(models=model, live_text=runtime.services.live_text)
+        driver = replace(runtime.worker.driver, caller=caller, grace_seconds=grace_seconds)
+        worker = replace(runtime.worker, driver=driver)
+        yield Bench(dsn=dsn, services=runtime.services, worker=worker)

@@ -1,0 +1,276 @@
+"""Who drives a turn: one worker at a time, the right one, and never for longer than its claim."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from functools import partial
+from typing import Literal
+from urllib.parse import urlsplit
+
+from app.agents import Agent, Catalog
+from app.ports import ClaimedTurn, ClaimQueue, StoreUnavailable
+from app.settings import Settings
+from app.store.claims import PostgresClaims
+from app.store.pool import connected
+from app.turn.ids import AgentId, AgentVersion, TurnId
+from app.turn.state import Status
+from app.turn.transcript import AssistantMessage
+from app.workers.loop import Worker, WorkerSettings
+from tests.support.bench import Bench, bench
+from tests.support.deaths import let_claims_run_out
+from tests.support.models import Model, says
+from tests.support.polling import eventually
+from tests.support.postgres import query, with_database
+
+QUICK = WorkerSettings(concurrency=4, poll_seconds=0.05, renew_seconds=0.05, give_up_seconds=0.2)
+LEASE_SECONDS = 0.3
+
+
+@asynccontextmanager
+async def working(worker: Worker) -> AsyncGenerator[None]:
+    """The worker works until the end of the block, and must then stop in order."""
+    stopping = asyncio.Event()
+    task = asyncio.create_task(worker.run(stopping))
+    try:
+        yield
+    finally:
+        stopping.set()
+        async with asyncio.timeout(10):
+            await task
+
+
+@asynccontextmanager
+async def claims(
+    dsn: str, *, lease_seconds: float = LEASE_SECONDS
+) -> AsyncGenerator[PostgresClaims]:
+    async with connected(dsn, size=2) as database:
+        yield PostgresClaims(database, lease_seconds=lease_seconds)
+
+
+def a_worker(
+    one: Bench,
+    queue: ClaimQueue,
+    *,
+    name: str = "a worker",
+    settings: WorkerSettings = QUICK,
+    catalog: Catalog | None = None,
+) -> Worker:
+    """A worker of the bench's process."""
+    known = catalog or one.worker.catalog
+    driver = replace(one.driver, catalog=known)
+    return Worker(
+        name=name,
+        settings=settings,
+        claims=queue,
+        wakeups=one.services.wakeups,
+        catalog=known,
+        driver=driver,
+    )
+
+
+async def ended(one: Bench, turn_id: TurnId) -> bool:
+    turn = await one.services.turns.load(turn_id)
+    assert turn is not None
+    return turn.is_terminal
+
+
+async def test_renewals_keep_one_owner_for_as_long_as_the_call_lasts(
+    database_dsn: str, settings: Settings
+) -> None:
+    gate = asyncio.Event()
+    model = Model([[gate, says("Done.")]])
+    async with bench(database_dsn, settings, model) as one, claims(one.dsn) as queue:
+        owner, rival = a_worker(one, queue), a_worker(one, queue, name="a rival")
+        turn_id = await one.post()
+        async with working(owner), working(rival):
+            await model.asked.wait()
+            await eventually(lambda: outlives_three_leases(one))
+            gate.set()
+            await eventually(lambda: ended(one, turn_id))
+
+        assert await query(one.dsn, "SELECT claim_epoch FROM turns") == 1
+        assert len(model.requests) == 1
+
+
+async def outlives_three_leases(one: Bench) -> bool:
+    """Whether the claim, taken right behind the message, reaches so far by now."""
+    age: timedelta = await query(one.dsn, "SELECT max(claimed_until - created_at) FROM turns")
+    return age.total_seconds() > 4 * LEASE_SECONDS
+
+
+async def test_an_unknown_version_of_an_agent_is_left_to_those_who_know_it(
+    database_dsn: str, settings: Settings
+) -> None:
+    model = Model([[says("Done.")], [says("Done.")]])
+    async with bench(database_dsn, settings, model) as one, claims(one.dsn) as queue:
+        foreign = await one.post("ses_foreign")
+        other = Catalog([Agent(id="bench", instructions="Another.", version="2")])
+        own = await replace(one, services=replace(one.services, catalog=other)).post("ses_own")
+        async with working(a_worker(one, queue, catalog=other)):
+            await eventually(lambda: ended(one, own))
+        untouched = await one.record(foreign)
+        assert await query(one.dsn, "SELECT min(claim_epoch) FROM turns") == 0
+        async with working(a_worker(one, queue)):
+            await eventually(lambda: ended(one, foreign))
+
+    assert untouched.turn.status is Status.READY
+
+
+async def test_a_turn_that_this_version_cannot_read_does_not_stop_the_others(
+    database_dsn: str, settings: Settings
+) -> None:
+    model = Model([[says("Done.")]])
+    async with bench(database_dsn, settings, model) as one, claims(one.dsn) as queue:
+        await one.post("ses_strange")
+        await query(
+            one.dsn,
+            """UPDATE turns SET body = '{"state": {"kind": "of a newer version"}}'""",
+        )
+        plain = await one.post("ses_plain")
+        async with working(a_worker(one, queue)):
+            await eventually(lambda: ended(one, plain))
+        left_alone = await query(one.dsn, "SELECT count(*) FROM turns WHERE status = 'READY'")
+
+    assert left_alone == 1
+
+
+async def test_an_answer_that_comes_while_the_database_takes_no_writes_is_kept(
+    database_dsn: str, settings: Settings
+) -> None:
+    """As after a failover, when the address leads to a replica for a while."""
+    gate = asyncio.Event()
+    model = Model([[gate, says("Done.")]])
+    patient = replace(QUICK, renew_seconds=5, give_up_seconds=10)
+    async with (
+        bench(database_dsn, settings, model) as one,
+        claims(one.dsn, lease_seconds=15) as queue,
+        working(a_worker(one, queue, settings=patient)),
+    ):
+        turn_id = await one.post()
+        await model.asked.wait()
+        await set_read_only(one.dsn, "on")
+        gate.set()
+        await eventually(lambda: was_tried(one.dsn, "SKIP LOCKED"))
+        await eventually(lambda: was_tried(one.dsn, "FROM turn_events"))  # did it happen?
+        await set_read_only(one.dsn, "off")
+        await eventually(lambda: ended(one, turn_id))
+
+    assert len(model.requests) == 1
+
+
+async def set_read_only(dsn: str, value: str) -> None:
+    """For all connections made from now on; those that stand are cut."""
+    database = urlsplit(dsn).path.removeprefix("/")
+    elsewhere = with_database(dsn, "postgres")
+    await query(
+        elsewhere, f'ALTER DATABASE "{database}" SET default_transaction_read_only = {value}'
+    )
+    await query(
+        elsewhere,
+        "SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity "  # noqa: S608
+        f"WHERE datname = '{database}'",
+    )
+
+
+async def was_tried(dsn: str, part: str) -> bool:
+    """Whether a statement with that part was the last one of some connection."""
+    found: bool = await query(
+        dsn,
+        f"SELECT bool_or(query LIKE '%{part}%') FROM pg_stat_activity "  # noqa: S608 - a constant
+        "WHERE datname = current_database() AND pid <> pg_backend_pid()",
+    )
+    return found
+
+
+async def test_a_worker_that_takes_its_own_turn_again_drives_it_once_and_keeps_it(
+    database_dsn: str, settings: Settings
+) -> None:
+    """When its claim has run out unnoticed, as after the machine has slept."""
+    gate = asyncio.Event()
+    model = Model([[gate, says("Lost.")], [gate, says("Done.")]])
+    async with bench(database_dsn, settings, model) as one, claims(one.dsn) as queue:
+        asleep = FaultyRenewals(queue, "not sent")
+        turn_id = await one.post()
+        async with working(a_worker(one, asleep)):
+            await model.asked.wait()
+            await let_claims_run_out(one.dsn)
+            await eventually(lambda: is_asked(model, 2))
+            await model.left.wait()
+            asleep.fault = None
+            await eventually(lambda: is_renewed(asleep, {turn_id: 2}))
+            gate.set()
+            await eventually(lambda: ended(one, turn_id))
+        record = await one.record(turn_id)
+
+    assert [m.text for m in record.transcript if isinstance(m, AssistantMessage)] == ["Done."]
+    assert record.turn.counters.model_attempts == 2
+
+
+async def test_an_owner_that_cannot_renew_lets_its_turns_go_before_the_lease_is_over(
+    database_dsn: str, settings: Settings
+) -> None:
+    never = asyncio.Event()
+    model = Model([[never], [says("Done.")]])
+    async with bench(database_dsn, settings, model) as one, claims(one.dsn) as queue:
+        cut_off = FaultyRenewals(queue, "unanswered")
+        await one.post()
+        async with working(a_worker(one, cut_off)):
+            await model.left.wait()
+            left: timedelta = await query(
+                one.dsn, "SELECT claimed_until - clock_timestamp() FROM turns"
+            )
+
+    assert left > timedelta()
+
+
+async def test_no_more_turns_are_driven_at_once_than_the_settings_say(
+    database_dsn: str, settings: Settings
+) -> None:
+    gate = asyncio.Event()
+    model = Model([[gate, says("Done.")]] * 5)
+    async with bench(database_dsn, settings, model) as one, claims(one.dsn) as queue:
+        turn_ids = [await one.post(f"ses_{n}") for n in range(5)]
+        async with working(a_worker(one, queue, settings=replace(QUICK, concurrency=2))):
+            await eventually(lambda: is_asked(model, 2))
+            claimed = "SELECT count(*) FROM turns WHERE claimed_by IS NOT NULL"
+            assert await query(one.dsn, claimed) == 2
+            gate.set()
+            for turn_id in turn_ids:
+                await eventually(partial(ended, one, turn_id))
+
+    assert len(model.requests) == 5
+
+
+@dataclass(slots=True)
+class FaultyRenewals:
+    """Claims whose renewals do not reach the database, or not in time."""
+
+    claims: ClaimQueue
+    fault: Literal["not sent", "unanswered"] | None
+    renewed: list[Mapping[TurnId, int]] = field(default_factory=list[Mapping[TurnId, int]])
+
+    async def claim(
+        self, worker: str, *, limit: int, versions: Sequence[tuple[AgentId, AgentVersion]]
+    ) -> Sequence[ClaimedTurn]:
+        return await self.claims.claim(worker, limit=limit, versions=versions)
+
+    async def renew(self, worker: str, claims: Mapping[TurnId, int]) -> frozenset[TurnId]:
+        if self.fault == "unanswered":
+            raise StoreUnavailable
+        if self.fault == "not sent":
+            return frozenset(claims)
+        self.renewed.append(claims)
+        return await self.claims.renew(worker, claims)
+
+    async def release(self, worker: str, claims: Mapping[TurnId, int]) -> None:
+        await self.claims.release(worker, claims)
+
+
+async def is_asked(model: Model, times: int) -> bool:
+    return len(model.requests) == times
+
+
+async def is_renewed(claims: FaultyRenewals, wanted: Mapping[TurnId, int]) -> bool:
+    return wanted in claims.renewed
