@@ -1,34 +1,34 @@
 """The audit of commands: who may not even try, and one row for each that was refused.
 
-A command without a principal, and a retry without its failureId, are refused here, before any
-service sees them. An accepted command's row is written in the commit of its effect; a refused one
-has no commit, so its row is written here, before the refusal is answered.
+Whatever is not a read and not the sign-in is a command, at any address: what nobody has thought of
+is refused here, not let through. A command without a principal, and a retry without its failureId,
+are refused here, before any service sees them. An accepted command's row is written in the commit
+of its effect; a refused one has no commit, so its row is written here, before the refusal is
+answered.
 """
 
-import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
-import orjson
 import structlog
 from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.http.auth import SIGN_IN_PATH
+from app.http.bodies import Body, read_body, replayed
 from app.http.problems import problem
 from app.ports import AuditEntry, AuditLog, StoreUnavailable
 from app.services.principal import Principal
 from app.turn.ids import ActorId, ConversationId, TenantId, TurnId
 
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
-_LARGEST_BODY_BYTES = 1024 * 1024
+_REFUSED = HTTPStatus.BAD_REQUEST
 _LONGEST_ID = 128
 _NOBODY = "anonymous"
-_PATH = re.compile(
-    r"/(?:turns/(?P<turn>[^/]+)|conversations/(?P<conversation>[^/]+)|conversations|turns)"
-    r"(?:/(?P<verb>\w+))?/?"
-)
 
 _log = structlog.get_logger("app.audit")
 
@@ -41,7 +41,6 @@ class Asked:
     turn_id: str | None
     conversation_id: str | None
     failure_id: str | None
-    is_retry_without_failure: bool
 
 
 class CommandAudit:
@@ -52,23 +51,34 @@ class CommandAudit:
         self._audit = audit
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path = _PATH.fullmatch(scope["path"]) if scope["type"] == "http" else None
-        if path is None or scope["method"] in _READS:
+        if scope["type"] != "http" or scope["method"] in _READS:
             await self._app(scope, receive, send)
             return
-        body = await _body(receive)
-        asked = _asked(path, body)
-        refusal = _refusal(scope, body, asked)
+        try:
+            body = await read_body(scope, receive)
+        except ClientDisconnect:
+            return  # nobody is left to answer, and half a command is none
+        if scope["path"] == SIGN_IN_PATH:
+            refusal = _cross_site(scope) or _unreadable(scope, body)
+            await self._pass_on(refusal, body, scope, receive, send)
+            return
+        asked = _asked(scope, body)
 
         async def audited_send(message: Message) -> None:
             if message["type"] == "http.response.start" and message["status"] >= _REFUSED:
                 await self._record(scope, asked)
             await send(message)
 
+        refusal = _forbidden(scope) or _unreadable(scope, body) or _unfit(scope, body, asked)
+        await self._pass_on(refusal, body, scope, receive, audited_send)
+
+    async def _pass_on(
+        self, refusal: Response | None, body: Body, scope: Scope, receive: Receive, send: Send
+    ) -> None:
         if refusal is not None:
-            await refusal(scope, receive, audited_send)
+            await refusal(scope, receive, send)
             return
-        await self._app(scope, _replayed(body or b"", receive), audited_send)
+        await self._app(scope, replayed(body, receive), send)
 
     async def _record(self, scope: Scope, asked: Asked) -> None:
         state: dict[str, Any] = scope["state"]
@@ -90,89 +100,67 @@ class CommandAudit:
             _log.error("refusal_not_recorded", action=asked.action, code=entry.code)
 
 
-_REFUSED = HTTPStatus.BAD_REQUEST
-
-
-def _refusal(scope: Scope, body: bytes | None, asked: Asked) -> Response | None:
-    """The answer to a command that no service is to see."""
+def _forbidden(scope: Scope) -> Response | None:
     principal: Principal | None = scope["state"].get("principal")
     if principal is None or not (principal.tenant_id and principal.actor_id):
         return problem("unauthenticated", "a command needs a token or a session", scope)
+    if cross_site := _cross_site(scope):
+        return cross_site
     if not principal.may_command:
         return problem("forbidden", f"role {principal.role} may read only", scope)
-    if body is None:
-        limit = f"the limit is {_LARGEST_BODY_BYTES} bytes"
-        return problem("payload_too_large", limit, scope)
+    return None
+
+
+def _cross_site(scope: Scope) -> Response | None:
+    if not scope["state"]["is_cross_site"]:
+        return None
+    return problem("cross_site", "sent from another site's page", scope)
+
+
+def _unreadable(scope: Scope, body: Body) -> Response | None:
+    fault = body.fault
+    return None if fault is None else problem(fault.code, fault.detail, scope)
+
+
+def _unfit(scope: Scope, body: Body, asked: Asked) -> Response | None:
     if "idempotency-key" in Headers(scope=scope):
         detail = "leave the header out; a message's messageId makes it safe to repeat"
         return problem("idempotency_key_unsupported", detail, scope)
-    if asked.is_retry_without_failure:
+    if body.said.get("command") == "RETRY_MODEL" and not asked.failure_id:
         return problem("payload_invalid", "RETRY_MODEL needs the failureId it retries", scope)
     return None
 
 
-async def _body(receive: Receive) -> bytes | None:
-    """The whole body; `None` when it is too large, the rest of it then unread."""
-    chunks: list[bytes] = []
-    size = 0
-    while True:
-        message = await receive()
-        chunk: bytes = message.get("body", b"")
-        size += len(chunk)
-        if size > _LARGEST_BODY_BYTES:
-            return None
-        chunks.append(chunk)
-        if not message.get("more_body", False):
-            return b"".join(chunks)
-
-
-def _replayed(body: bytes, receive: Receive) -> Receive:
-    """The body once more, then whatever else comes, such as the caller's leaving."""
-    given = False
-
-    async def replay() -> Message:
-        nonlocal given
-        if given:
-            return await receive()
-        given = True
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return replay
-
-
-def _asked(path: re.Match[str], body: bytes | None) -> Asked:
-    said = _object(body)
-    verb = path["verb"] or "put_conversation"
-    named = said.get("command")
-    command = named if isinstance(named, str) else None
-    failure_id = said.get("failureId")
-    has_failure = isinstance(failure_id, str) and bool(failure_id)
-    is_retry = verb == "resume" and command == "RETRY_MODEL"
-    action = command if verb == "resume" and command else _ACTIONS.get(verb, verb.upper())
+def _asked(scope: Scope, body: Body) -> Asked:
+    steps = scope["path"].strip("/").split("/")
+    subject = _storable(steps[1]) if len(steps) > 1 else None
+    failure_id = body.said.get("failureId")
     return Asked(
-        action=_storable(action) or "",
-        turn_id=_storable(path["turn"]),
-        conversation_id=_storable(path["conversation"]),
+        action=_action(scope["method"], steps, body),
+        turn_id=subject if steps[0] == "turns" else None,
+        conversation_id=subject if steps[0] == "conversations" else None,
         failure_id=_storable(failure_id) if isinstance(failure_id, str) else None,
-        is_retry_without_failure=is_retry and not has_failure,
     )
 
 
-_ACTIONS = {"messages": "MESSAGE", "resume": "RETRY_MODEL", "cancel": "CANCEL"}
+def _action(method: str, steps: Sequence[str], body: Body) -> str:
+    """The command by its name; what is none of ours goes by its method."""
+    match (method, steps):
+        case ("POST", ["turns", _, "resume"]):
+            command = body.said.get("command", "RETRY_MODEL" if "failureId" in body.said else None)
+            return _storable(command) if isinstance(command, str) else "RESUME"
+        case ("POST", ["turns", _, "cancel"]):
+            return "CANCEL"
+        case ("POST", ["conversations", _, "messages"]):
+            return "MESSAGE"
+        case ("POST", ["conversations"]) | ("PUT", ["conversations", _]):
+            return "PUT_CONVERSATION"
+        case _:
+            return method
 
 
-def _object(body: bytes | None) -> dict[str, Any]:
-    try:
-        said = orjson.loads(body or b"{}")
-    except orjson.JSONDecodeError:
-        return {}
-    return said if isinstance(said, dict) else {}
-
-
-def _storable(text: str | None) -> str | None:
+def _storable(text: str) -> str:
     """What a caller sent, in a form the database takes and a reader bears."""
-    if text is None:
-        return None
     return text.replace("\0", "\N{REPLACEMENT CHARACTER}")[:_LONGEST_ID]
 
 

@@ -15,13 +15,12 @@ from itsdangerous import BadSignature, URLSafeTimedSerializer
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.http.problems import problem
 from app.services.principal import Principal
 
+SIGN_IN_PATH = "/console/login"
 COOKIE = "turnkeeper_session"
 COOKIE_SECONDS = 30 * 24 * 3600
 _CODE_SECONDS = 24 * 3600
-_READS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 @dataclass(slots=True)
@@ -71,7 +70,10 @@ class Authenticator:
 
 
 class Authentication:
-    """Puts the principal, or `None`, into the state; refuses commands from other sites."""
+    """Puts into the state who asks (or `None`), and whether another site's page does it for them.
+
+    What follows from it is for the audit of commands and for the routes to say.
+    """
 
     def __init__(self, app: ASGIApp, authenticator: Authenticator) -> None:
         self._app = app
@@ -83,18 +85,22 @@ class Authentication:
             return
         connection = HTTPConnection(scope)
         authorization = connection.headers.get("authorization")
-        principal = self._authenticator.by_token(authorization)
+        state = scope.setdefault("state", {})
         if authorization is None:
-            principal = self._authenticator.by_cookie(connection.cookies.get(COOKIE))
-            if principal and scope["method"] not in _READS and _is_cross_site(connection):
-                answer = problem("cross_site", "sent from another site's page", scope)
-                await answer(scope, receive, send)
-                return
-        scope.setdefault("state", {})["principal"] = principal
+            state["principal"] = self._authenticator.by_cookie(connection.cookies.get(COOKIE))
+            state["is_cross_site"] = _is_cross_site(connection)
+        else:  # which no browser sends on its own
+            state["principal"] = self._authenticator.by_token(authorization)
+            state["is_cross_site"] = False
         await self._app(scope, receive, send)
 
 
 def _is_cross_site(connection: HTTPConnection) -> bool:
     """Browsers name the page's origin with every command; ours is the host that was asked."""
     origin = connection.headers.get("origin")
-    return origin is not None and urlsplit(origin).netloc != connection.headers.get("host")
+    if origin is None:
+        return False
+    try:
+        return urlsplit(origin).netloc != connection.headers.get("host")
+    except ValueError:
+        return True  # no browser of ours says that

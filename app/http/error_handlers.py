@@ -1,19 +1,26 @@
 """From exceptions to problem documents, in one place for the whole application."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import BaseRoute, Match
 
-from app.http.problems import action_json, code_for_status, problem
+from app.http.problems import PROBLEMS, action_json, code_for_status, problem
 from app.ports import Clock, OutcomeUnknown, StoreUnavailable
 from app.runner.commit import VersionMoved
 from app.services.errors import Refused
 from app.turn.actions import actions
 from app.turn.errors import Rejected
 from app.turn.state import RetryScheduled, Turn
+
+_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+_MOST_FIELDS = 20
+_MOST_IN_DETAIL = 5
+_LONGEST_NAME = 100
 
 
 class ProblemError(Exception):
@@ -81,29 +88,39 @@ async def _at_the_edge(request: Request, error: Exception) -> Response:
 async def _invalid(request: Request, error: Exception) -> Response:
     if not isinstance(error, RequestValidationError):
         raise error
-    fields = [
-        {"field": ".".join(str(step) for step in found["loc"]), "problem": found["msg"]}
-        for found in error.errors()
-    ]
-    code = (
-        "messages_required"
-        if any(f["field"] == "body.content" for f in fields)
-        and any(
-            found["type"] == "missing" and found["loc"][-1:] == ("content",)
-            for found in error.errors()
-        )
-        else "payload_invalid"
-    )
-    detail = "; ".join(f"{f['field']}: {f['problem']}" for f in fields[:5])
+    found = error.errors()[:_MOST_FIELDS]
+    fields = [{"field": _field(each["loc"]), "problem": _said(each["msg"])} for each in found]
+    # An error whose type is a problem's code is that problem.
+    code = next((each["type"] for each in found if each["type"] in PROBLEMS), "payload_invalid")
+    detail = "; ".join(f"{f['field']}: {f['problem']}" for f in fields[:_MOST_IN_DETAIL])
     return problem(code, detail, request.scope, extra={"errors": fields})
+
+
+def _field(place: Sequence[str | int]) -> str:
+    """Where in the request, as `body.content.parts.0.text`; a caller's own names may be long."""
+    return ".".join(str(step)[:_LONGEST_NAME] for step in place)
+
+
+def _said(message: str) -> str:
+    return message.removeprefix("Value error, ")
 
 
 async def _of_the_framework(request: Request, error: Exception) -> Response:
     if not isinstance(error, HTTPException):
         raise error
     code = code_for_status(error.status_code)
-    headers = {k: v for k, v in (error.headers or {}).items() if k.lower() == "allow"}
-    return problem(code, f"{request.method} {request.url.path}", request.scope, headers=headers)
+    detail = f"{request.method} {request.scope['path']}"
+    if code != "method_not_allowed":
+        return problem(code, detail, request.scope)
+    allowed = ", ".join(method for method in _METHODS if _is_taken(request, method))
+    return problem(code, detail, request.scope, headers={"Allow": allowed})
+
+
+def _is_taken(request: Request, method: str) -> bool:
+    """Whether some route of this address takes the method; the framework names one route's only."""
+    asked = {**request.scope, "method": method}
+    routes: Sequence[BaseRoute] = request.app.routes
+    return any(route.matches(asked)[0] is Match.FULL for route in routes)
 
 
 async def _store_unavailable(request: Request, error: Exception) -> Response:

@@ -1,8 +1,15 @@
 """Entity tags: a turn's version is its tag."""
 
 import re
+from typing import Any
 
 from app.http.error_handlers import ProblemError
+
+TURN_HEADERS: dict[str, Any] = {
+    "ETag": {"description": "The turn's version; for `If-Match`.", "schema": {"type": "string"}},
+    "Location": {"description": "Where the turn is.", "schema": {"type": "string"}},
+}
+"""How the headers of an answer that is a turn are described."""
 
 _TAG = re.compile(r'(?:W/)?"(\d{1,9})"')
 

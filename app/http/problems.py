@@ -39,6 +39,7 @@ PROBLEMS: Mapping[str, Kind] = {
     "agent_version_unavailable": Kind(409, "The turn's version of its agent is not there."),
     "precondition_failed": Kind(412, "The turn is not at the version you have seen."),
     "payload_too_large": Kind(413, "The request's body is too large."),
+    "unsupported_media_type": Kind(415, "The request's body is not plain JSON."),
     "payload_invalid": Kind(422, "The request says something that cannot be."),
     "messages_required": Kind(422, "A message needs content."),
     "bad_request": Kind(400, "The request cannot be understood."),
@@ -48,6 +49,7 @@ PROBLEMS: Mapping[str, Kind] = {
     "store_unavailable": Kind(503, "The database does not answer."),
 }
 
+MEDIA_TYPE = "application/problem+json"
 _STORE_RETRY_AFTER_SECONDS = 2
 
 
@@ -82,7 +84,7 @@ def problem(
         body | dict(extra or {}),
         status_code=kind.status,
         headers=all_headers,
-        media_type="application/problem+json",
+        media_type=MEDIA_TYPE,
     )
 
 

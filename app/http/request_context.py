@@ -3,6 +3,7 @@
 import re
 import secrets
 import time
+from urllib.parse import quote
 
 import structlog
 from starlette.datastructures import Headers, MutableHeaders
@@ -11,6 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.http.problems import problem
 
 _ACCEPTABLE_ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 _log = structlog.get_logger("app.http")
 
@@ -19,6 +21,7 @@ class RequestContext:
     """Gives every request an id (the caller's `X-Request-Id`, if it is one) and logs its end.
 
     An exception that nobody has answered becomes a 500 here; what it says goes to the log only.
+    Answers are not to be stored unless they say otherwise: they are about somebody's turns.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -41,13 +44,15 @@ class RequestContext:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                MutableHeaders(scope=message)["X-Request-Id"] = request_id
+                headers = MutableHeaders(scope=message)
+                headers["X-Request-Id"] = request_id
+                headers.setdefault("Cache-Control", "no-store")
             await send(message)
 
         try:
-            await self._app(scope, receive, send_with_id)
+            await self._addressed(scope)(scope, receive, send_with_id)
         except Exception:  # the outermost loop: whatever it is, the caller gets an answer
-            _log.exception("request_failed", method=scope["method"], path=scope["path"])
+            _log.exception("request_failed", method=scope["method"], path=_printable(scope))
             if status:
                 raise
             detail = f"the log has it under request {request_id}"
@@ -56,10 +61,24 @@ class RequestContext:
             _log.info(
                 "request",
                 method=scope["method"],
-                path=scope["path"],
+                path=_printable(scope),
                 status=status,
                 seconds=round(time.monotonic() - began, 4),
             )
+
+    def _addressed(self, scope: Scope) -> ASGIApp:
+        """The application, or the refusal of an address that none of ours can be.
+
+        A route's pattern overlooks a line feed at its end, which nothing behind it may rely on.
+        """
+        if _CONTROL.search(scope["path"]):
+            return problem("not_found", "an address has no control characters", scope)
+        return self._app
+
+
+def _printable(scope: Scope) -> str:
+    """The address as it travels: whatever was sent, a line of the log stays one."""
+    return quote(scope["path"], safe="/:")
 
 
 def _request_id(given: str | None) -> str:

@@ -2,10 +2,17 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from typing import Any
 
 from sse_starlette.event import ServerSentEvent
 from sse_starlette.sse import EventSourceResponse
 from starlette.responses import Response
+
+EVENT_STREAM: dict[str, Any] = {
+    "description": "The turn's events as they come; docs/events.md has their types and ids.",
+    "content": {"text/event-stream": {"schema": {"type": "string"}}},
+}
+"""How an answer that is a stream is described."""
 
 _HEARTBEAT_SECONDS = 15
 _STALLED_SECONDS = 60

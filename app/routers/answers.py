@@ -77,7 +77,6 @@ def turn_headers(stored: StoredTurn) -> dict[str, str]:
     return {
         "ETag": etag(turn.version),
         "Location": f"/turns/{turn.identity.turn_id}",
-        "Cache-Control": "no-store",
     }
 
 

@@ -1,18 +1,18 @@
 """`/conversations`."""
 
-from typing import Annotated
+from typing import Any
 
-from fastapi import APIRouter, Path, Response
+from fastapi import APIRouter, Response
 
+from app.http.openapi import may_answer
 from app.routers.cursors import decode_cursor, encode_cursor
-from app.routers.deps import CallerDep, CursorText, Limit, ServicesDep
+from app.routers.deps import CallerDep, ConversationPath, CursorText, Limit, ServicesDep
 from app.routers.message_schemas import (
     ConversationBody,
     ConversationOutput,
     ConversationPage,
     conversation_output,
 )
-from app.routers.wire import ID_PATTERN
 from app.services.conversations import (
     get_conversation,
     list_conversations,
@@ -22,31 +22,38 @@ from app.turn.ids import AgentId, ConversationId
 
 router = APIRouter(prefix="/conversations", tags=["conversations"])
 
-ConversationPath = Annotated[str, Path(pattern=ID_PATTERN)]
+_ONE = "/{conversationId}"
+_NOTHING_SAID = ConversationBody()
+_MADE_OR_THERE: dict[int | str, dict[str, Any]] = {
+    201: {"model": ConversationOutput, "description": "Made now."}
+}
 
 
 @router.post("", status_code=201)
 async def make_a_conversation(
-    services: ServicesDep, caller: CallerDep, response: Response, body: ConversationBody
+    services: ServicesDep,
+    caller: CallerDep,
+    response: Response,
+    body: ConversationBody = _NOTHING_SAID,
 ) -> ConversationOutput:
     """A new conversation under an id of the server's."""
     conversation_id = services.new_id("ses")
     return await _put(services, caller, response, conversation_id, body)
 
 
-@router.put("/{conversation_id}")
+@router.put(_ONE, responses=_MADE_OR_THERE, openapi_extra=may_answer("conversation_not_found"))
 async def put_a_conversation(
     conversation_id: ConversationPath,
     services: ServicesDep,
     caller: CallerDep,
     response: Response,
-    body: ConversationBody,
+    body: ConversationBody = _NOTHING_SAID,
 ) -> ConversationOutput:
     """The conversation of that id: made (201) or there already (200)."""
     return await _put(services, caller, response, conversation_id, body)
 
 
-@router.get("/{conversation_id}")
+@router.get(_ONE, openapi_extra=may_answer("conversation_not_found", "payload_invalid"))
 async def read_a_conversation(
     conversation_id: ConversationPath, services: ServicesDep, caller: CallerDep
 ) -> ConversationOutput:
@@ -54,7 +61,7 @@ async def read_a_conversation(
     return conversation_output(found)
 
 
-@router.get("")
+@router.get("", openapi_extra=may_answer("cursor_invalid", "payload_invalid"))
 async def read_conversations(
     services: ServicesDep, caller: CallerDep, limit: Limit = 50, cursor: CursorText = None
 ) -> ConversationPage:

@@ -2,11 +2,13 @@
 
 import base64
 import binascii
-from datetime import datetime
+import re
+from datetime import UTC, datetime
 
 import orjson
 
 from app.http.error_handlers import ProblemError
+from app.routers.wire import ID_PATTERN
 
 
 def encode_cursor(at: datetime, item_id: str) -> str:
@@ -24,12 +26,12 @@ def decode_cursor(cursor: str | None) -> tuple[datetime, str] | None:
     try:
         padded = cursor + "=" * (-len(cursor) % 4)
         at, item_id = orjson.loads(base64.b64decode(padded, altchars="-_", validate=True))
-        place = datetime.fromisoformat(at), str(item_id)
-    except (binascii.Error, ValueError, TypeError) as error:
-        raise ProblemError("cursor_invalid", "use the nextCursor of the page before") from error
-    if place[0].tzinfo is None or "\0" in place[1]:
-        raise ProblemError("cursor_invalid", "use the nextCursor of the page before")
-    return place
+        place = datetime.fromisoformat(at)
+        if place.tzinfo is None or not re.fullmatch(ID_PATTERN, item_id):
+            raise _not_ours()
+        return place.astimezone(UTC), item_id
+    except (binascii.Error, ValueError, TypeError, OverflowError) as error:
+        raise _not_ours() from error
 
 
 def decode_position(cursor: str | None) -> int:
@@ -41,5 +43,9 @@ def decode_position(cursor: str | None) -> int:
     if cursor is None:
         return -1
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) <= 9):
-        raise ProblemError("cursor_invalid", "use the nextCursor of the page before")
+        raise _not_ours()
     return int(cursor)
+
+
+def _not_ours() -> ProblemError:
+    return ProblemError("cursor_invalid", "use the nextCursor of the page before")

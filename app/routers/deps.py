@@ -4,13 +4,14 @@ import asyncio
 from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import Depends, Header, Query, Request
+from fastapi import Depends, Header, Path, Query, Request
 
 from app.http.auth import Authenticator, LoginCodes
 from app.http.error_handlers import ProblemError
 from app.http.etags import version_in
 from app.routers.preferences import Preference, parse_prefer
 from app.routers.sentences import Language, language_of
+from app.routers.wire import ID_PATTERN
 from app.services.deps import Caller, Services
 from app.services.principal import Principal
 
@@ -64,5 +65,7 @@ CallerDep = Annotated[Caller, Depends(_caller)]
 LanguageDep = Annotated[Language, Depends(_language)]
 IfMatch = Annotated[int | None, Depends(_if_match)]
 Prefer = Annotated[Preference, Depends(_prefer)]
+ConversationPath = Annotated[str, Path(alias="conversationId", pattern=ID_PATTERN)]
+TurnPath = Annotated[str, Path(alias="turnId")]
 Limit = Annotated[int, Query(ge=1, le=200)]
 CursorText = Annotated[str | None, Query(max_length=400)]

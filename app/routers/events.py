@@ -6,21 +6,28 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Query, Response
 
 from app.http.error_handlers import ProblemError
+from app.http.openapi import may_answer
+from app.http.sse import EVENT_STREAM
 from app.routers.answers import stream_answer
-from app.routers.deps import CallerDep, LanguageDep, StateDep
+from app.routers.deps import CallerDep, LanguageDep, StateDep, TurnPath
 from app.services.follow import Cursor
 from app.services.turns import get_turn
 from app.turn.ids import TurnId
 from app.turn.state import Turn
 
-router = APIRouter(prefix="/turns/{turn_id}/events", tags=["events"])
+router = APIRouter(prefix="/turns/{turnId}/events", tags=["events"])
 
 _CURSOR = re.compile(r"(\d{1,9})(?::(\d{1,9}))?")
 
 
-@router.get("", response_class=Response)
+@router.get(
+    "",
+    response_class=Response,
+    responses={200: EVENT_STREAM, 204: {"description": "The turn has ended, and that is all."}},
+    openapi_extra=may_answer("turn_not_found", "cursor_invalid"),
+)
 async def read_events(
-    turn_id: str,
+    turn_id: TurnPath,
     state: StateDep,
     caller: CallerDep,
     language: LanguageDep,

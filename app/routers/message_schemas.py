@@ -3,10 +3,11 @@
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic_core import PydanticCustomError
 
 from app.ports import Conversation, ConversationSummary, StoredMessage
-from app.routers.wire import ID_PATTERN, Input, Output, Text
+from app.routers.wire import ID_PATTERN, Input, Line, Output, is_absent
 from app.turn.state import Status, Turn
 from app.turn.transcript import (
     AssistantMessage,
@@ -20,7 +21,7 @@ from app.turn.transcript import (
 
 _LONGEST_TEXT = 200_000
 
-Content = Annotated[Text, Field(min_length=1, max_length=_LONGEST_TEXT)]
+Content = Annotated[str, Field(min_length=1, max_length=_LONGEST_TEXT)]
 Id = Annotated[str, Field(pattern=ID_PATTERN)]
 
 
@@ -31,17 +32,42 @@ class TextInput(Input):
 
 class ImageInput(Input):
     type: Literal["image"]
-    url: Annotated[Text, Field(max_length=4_096, pattern=r"^https?://\S+$")]
+    url: Annotated[str, Field(max_length=4_096, pattern=r"^https?://\S+$")]
 
 
 PartInput = Annotated[TextInput | ImageInput, Field(discriminator="type")]
 Parts = Annotated[list[PartInput], Field(min_length=1, max_length=100)]
 
 
+def _form(content: object) -> str | None:
+    """Text or parts, told from the JSON alone, so that what is wrong is said of one of them."""
+    match content:
+        case str():
+            return "text"
+        case list():
+            return "parts"
+        case _:
+            return None
+
+
+AnyContent = Annotated[
+    Annotated[Content, Tag("text")] | Annotated[Parts, Tag("parts")],
+    Discriminator(
+        _form,
+        custom_error_type="content_form",
+        custom_error_message="Input should be a text, or a list of parts",
+    ),
+]
+
+
+def _lacks_content(said: object) -> bool:
+    return isinstance(said, dict) and "content" not in said
+
+
 class MessageBody(Input):
     """A user's message."""
 
-    content: Content | Parts = Field(description="Text, or parts: text and images by URL.")
+    content: AnyContent = Field(description="Text, or parts: text and images by URL.")
     message_id: Id | None = Field(
         default=None,
         description="Makes the message safe to send twice. Made by the server when absent.",
@@ -50,6 +76,13 @@ class MessageBody(Input):
     when_running: Literal["reject"] = Field(
         default="reject", description="What to do while the conversation's turn is at work."
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_content(cls, said: object) -> object:
+        if _lacks_content(said):
+            raise PydanticCustomError("messages_required", "a message needs content")
+        return said
 
     @model_validator(mode="after")
     def _says_something(self) -> "MessageBody":
@@ -73,7 +106,7 @@ def _is_said(part: ContentPart) -> bool:
 
 class ConversationBody(Input):
     agent_id: Id | None = None
-    title: Annotated[Text, Field(max_length=200)] | None = None
+    title: Annotated[Line, Field(max_length=200)] | None = None
 
 
 class ToolCallOutput(Output):
@@ -89,13 +122,13 @@ class MessageOutput(Output):
     turn_id: str
     role: Literal["user", "assistant", "tool", "closing"]
     content: str | list[dict[str, Any]]
-    message_id: str | None = None
-    reasoning: str | None = None
-    tool_calls: list[ToolCallOutput] | None = None
-    stop_reason: str | None = None
-    call_id: str | None = None
-    tool_name: str | None = None
-    outcome: str | None = None
+    message_id: str | None = Field(default=None, exclude_if=is_absent)
+    reasoning: str | None = Field(default=None, exclude_if=is_absent)
+    tool_calls: list[ToolCallOutput] | None = Field(default=None, exclude_if=is_absent)
+    stop_reason: str | None = Field(default=None, exclude_if=is_absent)
+    call_id: str | None = Field(default=None, exclude_if=is_absent)
+    tool_name: str | None = Field(default=None, exclude_if=is_absent)
+    outcome: str | None = Field(default=None, exclude_if=is_absent)
     created_at: datetime
 
 

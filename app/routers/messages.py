@@ -1,9 +1,10 @@
 """`/conversations/{id}/messages`."""
 
-from typing import Annotated
+from fastapi import APIRouter, Request, Response
 
-from fastapi import APIRouter, Path, Request, Response
-
+from app.http.etags import TURN_HEADERS
+from app.http.openapi import may_answer
+from app.http.sse import EVENT_STREAM
 from app.routers.answers import (
     json_answer,
     posted_turn,
@@ -12,22 +13,39 @@ from app.routers.answers import (
     wants_events,
 )
 from app.routers.cursors import decode_position
-from app.routers.deps import CallerDep, CursorText, LanguageDep, Limit, Prefer, StateDep
+from app.routers.deps import (
+    CallerDep,
+    ConversationPath,
+    CursorText,
+    LanguageDep,
+    Limit,
+    Prefer,
+    StateDep,
+)
 from app.routers.message_schemas import MessageBody, MessagePage, message_output
 from app.routers.turn_schemas import PostedTurnOutput
-from app.routers.wire import ID_PATTERN
 from app.services.conversations import list_messages
 from app.services.follow import Cursor
 from app.services.messages import Draft, post_message
 from app.services.turns import wait_until_at_rest
 from app.turn.ids import AgentId, ConversationId, MessageId
 
-router = APIRouter(prefix="/conversations/{conversation_id}/messages", tags=["messages"])
-
-ConversationPath = Annotated[str, Path(pattern=ID_PATTERN)]
+router = APIRouter(prefix="/conversations/{conversationId}/messages", tags=["messages"])
 
 
-@router.post("", status_code=202, response_model=PostedTurnOutput)
+@router.post(
+    "",
+    status_code=202,
+    response_model=PostedTurnOutput,
+    responses={200: EVENT_STREAM, 202: {"headers": TURN_HEADERS}},
+    openapi_extra=may_answer(
+        "conversation_not_found",
+        "conversation_busy",
+        "version_conflict",
+        "agent_version_unavailable",
+        "messages_required",
+    ),
+)
 async def post_a_message(
     conversation_id: ConversationPath,
     body: MessageBody,
@@ -72,7 +90,9 @@ async def post_a_message(
     return json_answer(answer, 202, turn_headers(stored) | prefer.applied)
 
 
-@router.get("")
+@router.get(
+    "", openapi_extra=may_answer("conversation_not_found", "cursor_invalid", "payload_invalid")
+)
 async def read_messages(
     conversation_id: ConversationPath,
     state: StateDep,

@@ -3,6 +3,7 @@
 Nothing a provider said is in them. A sentence is a title and an explanation; each is complete.
 """
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Literal, TypeAlias
@@ -10,7 +11,10 @@ from typing import Literal, TypeAlias
 from app.turn.failures import FailureRecord, FailureType, TokenLimitPhase
 from app.turn.state import Failed, LimitReached, Turn
 
+_QUALITY = re.compile(r"q=([01](?:\.\d{0,3})?)")
+
 Language: TypeAlias = Literal["en", "zh"]
+_LANGUAGES: Mapping[str, Language] = {"en": "en", "zh": "zh"}
 _Words: TypeAlias = Mapping[Language, str]
 
 _BY_TYPE: Mapping[FailureType, _Words] = {
@@ -80,13 +84,22 @@ _LIMIT: _Words = {
 
 def language_of(accept_language: str | None) -> Language:
     """Chinese when the caller prefers it to English, else English."""
+    wanted: Language = "en"
+    highest = 0.0
     for preference in (accept_language or "").lower().split(","):
-        tag = preference.split(";")[0].strip()
-        if tag.startswith("zh"):
-            return "zh"
-        if tag.startswith("en"):
-            return "en"
-    return "en"
+        tag, _, weight = preference.partition(";")
+        language = _LANGUAGES.get(tag.strip().partition("-")[0])
+        if language is not None and _quality(weight) > highest:
+            wanted, highest = language, _quality(weight)
+    return wanted
+
+
+def _quality(weight: str) -> float:
+    """The `q` of a preference: 1 when none is given, 0 for what is none."""
+    if not weight.strip():
+        return 1.0
+    match = _QUALITY.fullmatch(weight.strip())
+    return float(match[1]) if match else 0.0
 
 
 def sentence_for(turn: Turn, language: Language, retry_at: datetime | None) -> str | None:

@@ -1,9 +1,10 @@
 """`POST /console/login`: a one-time code becomes a session's cookie."""
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
 
-from app.http.auth import COOKIE, COOKIE_SECONDS
+from app.http.auth import COOKIE, COOKIE_SECONDS, SIGN_IN_PATH
 from app.http.error_handlers import ProblemError
+from app.http.openapi import may_answer
 from app.routers.deps import StateDep
 from app.routers.message_schemas import Id
 from app.routers.wire import Input
@@ -15,17 +16,23 @@ class LoginBody(Input):
     code: Id
 
 
-@router.post("/console/login", status_code=204, response_class=Response)
-async def sign_in(body: LoginBody, state: StateDep) -> Response:
+@router.post(
+    SIGN_IN_PATH,
+    status_code=204,
+    response_class=Response,
+    openapi_extra=may_answer("login_code_invalid"),
+)
+async def sign_in(body: LoginBody, request: Request, state: StateDep) -> Response:
     """Sets an HttpOnly, SameSite=Strict cookie that is good for 30 days."""
     if not state.login_codes.take(body.code):
         raise ProblemError("login_code_invalid", "start the server again for a fresh one")
-    answer = Response(status_code=204, headers={"Cache-Control": "no-store"})
+    answer = Response(status_code=204)
     answer.set_cookie(
         COOKIE,
         state.authenticator.new_session(),
         max_age=COOKIE_SECONDS,
         httponly=True,
+        secure=request.url.scheme == "https",
         samesite="strict",
         path="/",
     )

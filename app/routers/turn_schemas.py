@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -10,25 +10,39 @@ from app.http.problems import action_json
 from app.ports import StoredTurn
 from app.routers.failure_schemas import FullFailure, SafeFailure, failure_output, millis
 from app.routers.sentences import Language, sentence_for
-from app.routers.wire import Input, Output
+from app.routers.wire import Input, Output, is_absent
 from app.services.principal import Principal
 from app.turn.actions import actions
 from app.turn.state import Completed, Cursor, RetryScheduled, Status, Turn, WaitingForModel
 from app.turn.transcript import StopReason
 
+FailureIdText = Annotated[
+    str, Field(min_length=1, description="The failure the turn waits for now.")
+]
+
 
 class RetryModelBody(Input):
-    """`RETRY_MODEL`, said or implied by a body that holds only a failureId."""
+    """Sends the failed request again."""
 
-    command: Literal["RETRY_MODEL"] = "RETRY_MODEL"
-    failure_id: str = Field(min_length=1, description="The failure the turn waits for now.")
+    command: Literal["RETRY_MODEL"]
+    failure_id: FailureIdText
+
+
+class FailureBody(Input):
+    """`RETRY_MODEL` in short: a body that holds only the failureId."""
+
+    failure_id: FailureIdText
 
 
 class RetryBody(Input):
+    """Takes a scheduled retry that is due."""
+
     command: Literal["RETRY"]
 
 
 class ContinueBody(Input):
+    """Takes a scheduled retry before it is due."""
+
     command: Literal["CONTINUE"]
 
 
@@ -37,8 +51,8 @@ class ActionOutput(Output):
 
     command: str
     enabled: bool
-    failure_id: str | None = None
-    reason: str | None = None
+    failure_id: str | None = Field(default=None, exclude_if=is_absent)
+    reason: str | None = Field(default=None, exclude_if=is_absent)
 
 
 class SuspensionOutput(Output):
@@ -88,9 +102,14 @@ class TurnOutput(Output):
     actions: list[ActionOutput]
     cancel_requested: bool
     final_output: str | None
+    """The last answer's text."""
+    output: None = None
+    """A structured result; no agent declares one yet."""
     stop_reason: StopReason | None
     usage: UsageOutput
     counters: CountersOutput
+    resumes_turn_id: str | None = None
+    """The ended turn that this one goes on with; none does yet."""
     created_at: datetime
     updated_at: datetime
 

@@ -4,24 +4,39 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
+from app.http.etags import TURN_HEADERS
+from app.http.openapi import may_answer
 from app.routers.answers import json_answer, turn_headers, turn_resource, turn_resources
 from app.routers.cursors import decode_cursor, encode_cursor
-from app.routers.deps import CallerDep, CursorText, IfMatch, LanguageDep, Limit, ServicesDep
+from app.routers.deps import (
+    CallerDep,
+    CursorText,
+    IfMatch,
+    LanguageDep,
+    Limit,
+    ServicesDep,
+    TurnPath,
+)
 from app.routers.turn_schemas import TurnOutput, TurnPage
+from app.routers.wire import ID_PATTERN
 from app.services.turns import cancel, get_turn, list_turns
 from app.turn.ids import ConversationId, TurnId
 from app.turn.state import Status
 
 router = APIRouter(prefix="/turns", tags=["turns"])
 
+_ONE = "/{turnId}"
 
-@router.get("")
+
+@router.get("", openapi_extra=may_answer("cursor_invalid", "payload_invalid"))
 async def read_turns(
     services: ServicesDep,
     caller: CallerDep,
     language: LanguageDep,
     status: Annotated[list[Status], Query(default_factory=list)],
-    conversation_id: Annotated[str | None, Query(alias="conversationId", max_length=128)] = None,
+    conversation_id: Annotated[
+        str | None, Query(alias="conversationId", pattern=ID_PATTERN)
+    ] = None,
     limit: Limit = 50,
     cursor: CursorText = None,
 ) -> TurnPage:
@@ -42,18 +57,37 @@ async def read_turns(
     )
 
 
-@router.get("/{turn_id}", response_model=TurnOutput)
+@router.get(
+    _ONE,
+    response_model=TurnOutput,
+    responses={200: {"headers": TURN_HEADERS}},
+    openapi_extra=may_answer("turn_not_found"),
+)
 async def read_a_turn(
-    turn_id: str, services: ServicesDep, caller: CallerDep, language: LanguageDep
+    turn_id: TurnPath, services: ServicesDep, caller: CallerDep, language: LanguageDep
 ) -> Response:
     stored = await get_turn(services, caller, TurnId(turn_id))
     body = await turn_resource(services, caller, stored, language)
     return json_answer(body, 200, turn_headers(stored))
 
 
-@router.post("/{turn_id}/cancel", response_model=TurnOutput)
+@router.post(
+    f"{_ONE}/cancel",
+    response_model=TurnOutput,
+    responses={
+        200: {"headers": TURN_HEADERS},
+        202: {
+            "model": TurnOutput,
+            "description": "It ends as soon as it can.",
+            "headers": TURN_HEADERS,
+        },
+    },
+    openapi_extra=may_answer(
+        "turn_not_found", "turn_terminal", "version_conflict", "precondition_failed"
+    ),
+)
 async def cancel_a_turn(
-    turn_id: str,
+    turn_id: TurnPath,
     services: ServicesDep,
     caller: CallerDep,
     language: LanguageDep,

@@ -22,13 +22,18 @@ class Output(BaseModel):
     )
 
 
-def _is_text(value: str) -> str:
-    """Halves of a character pair are no text: no encoding takes them."""
-    if any("\ud800" <= character <= "\udfff" for character in value):
-        message = "holds half of a surrogate pair"
+def is_absent(value: object) -> bool:
+    """For `exclude_if`: a field that this kind of object does not have is left out."""
+    return value is None
+
+
+def _is_line(value: str) -> str:
+    if any(character < " " or character == "\x7f" for character in value):
+        message = "holds a control character"
         raise ValueError(message)
     return value
 
 
-Text = Annotated[str, AfterValidator(_is_text)]
+Line = Annotated[str, AfterValidator(_is_line)]
+"""Text that is stored and shown as it is."""
 ID_PATTERN = r"^[A-Za-z0-9_.:-]{1,128}$"

@@ -1,0 +1,115 @@
+"""One event of every type, as docs/events.md shows them."""
+
+from datetime import UTC, datetime, timedelta
+
+from app.turn import events as e
+from app.turn.agent import Effect
+from app.turn.failures import FailureRecord, FailureType, ModelFailure
+from app.turn.ids import (
+    AgentId,
+    AgentVersion,
+    AttemptId,
+    CallId,
+    ConversationId,
+    FailureId,
+    Identity,
+    MessageId,
+    TenantId,
+    TurnId,
+)
+from app.turn.state import Cursor
+from app.turn.transcript import (
+    AssistantMessage,
+    Outcome,
+    StopReason,
+    TextPart,
+    ToolCall,
+    ToolResult,
+    Usage,
+    UserMessage,
+)
+
+AT = datetime(2026, 3, 1, 9, 30, 12, 500_000, tzinfo=UTC)
+ATTEMPT = AttemptId("step_7")
+CALL = CallId("call_1")
+IDENTITY = Identity(
+    turn_id=TurnId("turn_1"),
+    tenant_id=TenantId("default"),
+    conversation_id=ConversationId("ses_demo"),
+    agent_id=AgentId("assistant"),
+    agent_version=AgentVersion("h-fab74fb1fb59"),
+)
+RECORD = FailureRecord(
+    failure_id=FailureId("fail_1"),
+    failure=ModelFailure(
+        type=FailureType.RATE_LIMITED,
+        message="Rate limit reached on requests per min. Please try again in 20s.",
+        retryable=True,
+        retry_after=timedelta(seconds=20),
+        http_status=429,
+        error_code="rate_limit_exceeded",
+        error_type="requests",
+    ),
+    model_attempt=2,
+    occurred_at=AT,
+)
+
+
+def _result(outcome: Outcome, content: str) -> ToolResult:
+    return ToolResult(call_id=CALL, tool_name="orders_search", outcome=outcome, content=content)
+
+
+SAMPLES: tuple[e.Event, ...] = (
+    e.TurnStarted(identity=IDENTITY, first_position=0, created_at=AT),
+    e.MessageAdded(
+        position=0,
+        message=UserMessage(
+            message_id=MessageId("msg_1"), content=(TextPart(text="How many of TP-4410 are left?"),)
+        ),
+    ),
+    e.StepStarted(step=1, cursor=Cursor.INVOKE_MODEL),
+    e.StepCompleted(step=1),
+    e.StepRecovered(
+        attempt_id=ATTEMPT,
+        recovery="RECOVER_TOOLS",
+        calls=(e.RecoveredCall(call_id=CALL, rule="rerun"),),
+    ),
+    e.TurnSuspended(suspension_type="MODEL", record=RECORD, requested_at=AT, next_runnable_at=None),
+    e.RetryWasScheduled(retry_count=1, due_at=AT + timedelta(seconds=20)),
+    e.TurnResumed(command_type="RETRY_MODEL", correlation_id="fail_1"),
+    e.CancellationRequested(),
+    e.TurnCompleted(stop_reason=StopReason.END_TURN, position=3),
+    e.TurnFailed(reason="request_refused", detail="Your request was rejected."),
+    e.TurnCancelled(),
+    e.MaxIterationsReached(limit=100),
+    e.MaxStepsReached(limit=1_000),
+    e.ModelStarted(attempt_id=ATTEMPT, model_attempt=1, remaining_iterations=100),
+    e.ModelText(attempt_id=ATTEMPT, offset=17, text="the warehouse."),
+    e.ModelReasoning(attempt_id=ATTEMPT, offset=0, text="The question is about TP-4410."),
+    e.ModelCompleted(
+        attempt_id=ATTEMPT,
+        stop_reason=StopReason.TOOL_USE,
+        usage=Usage(input_tokens=412, cached_input_tokens=0, output_tokens=38),
+        remaining_iterations=99,
+        position=1,
+        message=AssistantMessage(
+            text="I look it up.",
+            tool_calls=(
+                ToolCall(call_id=CALL, tool_name="orders_search", arguments='{"sku":"TP-4410"}'),
+            ),
+            stop_reason=StopReason.TOOL_USE,
+        ),
+    ),
+    e.ModelFailed(attempt_id=ATTEMPT, record=RECORD),
+    e.ModelStopped(
+        attempt_id=ATTEMPT,
+        stop_reason=StopReason.REFUSAL,
+        raw_stop="content_filter",
+        withheld_tools=("orders_search",),
+    ),
+    e.ToolRequested(call_id=CALL, tool_name="orders_search", effect=Effect.READS, position=2),
+    e.ToolStarted(call_id=CALL, attempt_id=ATTEMPT, attempt=1),
+    e.ToolCompleted(position=2, result=_result(Outcome.COMPLETED, '{"orders": 3}')),
+    e.ToolFailed(position=2, result=_result(Outcome.ERROR, "the search does not answer")),
+    e.ToolInterrupted(position=2, result=_result(Outcome.UNKNOWN, "it may or may not have run")),
+)

@@ -1,0 +1,39 @@
+"""The sentences a person reads: English and Chinese, safe, and there for every failure."""
+
+import re
+
+import pytest
+
+from tests.http.rig import Rig, fresh_id, outage
+
+KINDS = ["quota", "rate", "overloaded", "unavailable", "context", "output", "auth"]
+_CHINESE = re.compile(r"[\u4e00-\u9fff]")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_every_failure_is_explained_in_the_callers_language(rig: Rig, kind: str) -> None:
+    turn = await rig.service.send(fresh_id(), outage(kind), agentId="clerk")
+    path = f"/turns/{turn['turnId']}"
+
+    english = (await rig.client.get(path, headers={"Accept-Language": "en"})).json()["message"]
+    chinese = (await rig.client.get(path, headers={"Accept-Language": "zh-CN"})).json()["message"]
+
+    assert turn["status"] == "WAITING_FOR_MODEL"
+    assert turn["message"] == english
+    assert english.endswith(".")
+    assert not _CHINESE.search(english)
+    assert chinese.endswith("。")
+    assert _CHINESE.search(chinese)
+    said_by_the_provider = turn["suspension"]["modelFailure"]["message"]
+    assert said_by_the_provider not in {english, chinese}
+
+
+async def test_a_stated_time_is_part_of_the_sentence(rig: Rig) -> None:
+    turn = await rig.service.send(fresh_id(), outage("rate"), agentId="clerk")
+
+    at = turn["retryAt"][11:16]
+    assert f"{at} UTC" in turn["message"]
+
+
+async def test_a_turn_with_nothing_to_explain_has_no_sentence(rig: Rig) -> None:
+    assert (await rig.completed())["message"] is None
