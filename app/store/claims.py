@@ -11,10 +11,15 @@ because the condition stands inside the locked sub-select and is evaluated again
 
 from collections.abc import Mapping, Sequence
 
+import structlog
+from pydantic import ValidationError
+
 from app.ports import Claim, ClaimedTurn
-from app.store.pool import Database
+from app.store.pool import Database, Row
 from app.store.turn_codec import TURN_COLUMNS, decode_turn
 from app.turn.ids import AgentId, AgentVersion, TurnId
+
+_log = structlog.get_logger(__name__)
 
 _CLAIM = f"""
 WITH due AS (
@@ -62,10 +67,8 @@ class PostgresClaims:
         agents = [agent_id for agent_id, _ in versions]
         known = [version for _, version in versions]
         rows = await self._database.rows(_CLAIM, worker, self._lease_seconds, limit, agents, known)
-        return [
-            ClaimedTurn(turn=decode_turn(row), claim=Claim(worker=worker, epoch=row["claim_epoch"]))
-            for row in rows
-        ]
+        claimed = (_claimed(worker, row) for row in rows)
+        return [turn for turn in claimed if turn is not None]
 
     async def renew(self, worker: str, claims: Mapping[TurnId, int]) -> frozenset[TurnId]:
         rows = await self._database.rows(
@@ -75,3 +78,16 @@ class PostgresClaims:
 
     async def release(self, worker: str, claims: Mapping[TurnId, int]) -> None:
         await self._database.execute(_RELEASE, worker, list(claims), list(claims.values()))
+
+
+def _claimed(worker: str, row: Row) -> ClaimedTurn | None:
+    """`None` for a turn of a newer version: it must not keep the others from being claimed.
+
+    Its claim is left to run out, so it is tried again later, by a newer worker perhaps (case 56).
+    """
+    try:
+        turn = decode_turn(row)
+    except ValidationError:  # whose text would quote the turn
+        _log.error("turn_not_readable", turn_id=row["turn_id"], version=row["version"])
+        return None
+    return ClaimedTurn(turn=turn, claim=Claim(worker=worker, epoch=row["claim_epoch"]))

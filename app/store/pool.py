@@ -14,14 +14,12 @@ Row: TypeAlias = Mapping[str, Any]
 _BROKEN = (
     asyncpg.InterfaceError,
     asyncpg.PostgresConnectionError,
-    asyncpg.AdminShutdownError,
-    asyncpg.CrashShutdownError,
-    asyncpg.CannotConnectNowError,
-    asyncpg.TooManyConnectionsError,
-    asyncpg.QueryCanceledError,
+    asyncpg.InsufficientResourcesError,  # a full disk, no memory, too many connections
+    asyncpg.OperatorInterventionError,  # it shuts down, starts up, or cancels what takes too long
+    asyncpg.PostgresSystemError,
+    asyncpg.ReadOnlySQLTransactionError,  # after a failover: this one is a replica now
+    asyncpg.TransactionRollbackError,  # deadlocks and the like
     asyncpg.LockNotAvailableError,
-    asyncpg.DeadlockDetectedError,
-    asyncpg.SerializationError,
     OSError,
     TimeoutError,
 )
