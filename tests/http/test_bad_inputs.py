@@ -16,12 +16,13 @@ _FEWEST = 300
 
 async def ask(rig: Rig, turn: Mapping[str, Any], request: Request) -> httpx.Response:
     path = request.path.replace("{turn}", turn["turnId"])
-    return await rig.client.request(
-        request.method,
-        rig.service.url + path.replace("{conversation}", turn["conversationId"]),
-        content=request.content,
-        headers=[(name.encode(), value) for name, value in request.headers],
-    )
+    async with asyncio.timeout(20):  # a stream that should be refused would never end
+        return await rig.client.request(
+            request.method,
+            rig.service.url + path.replace("{conversation}", turn["conversationId"]),
+            content=request.content,
+            headers=[(name.encode(), value) for name, value in request.headers],
+        )
 
 
 def told(request: Request, answer: httpx.Response) -> str:

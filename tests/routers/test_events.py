@@ -4,6 +4,7 @@ import asyncio
 import json
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.http.rig import Rig, assert_problem, fresh_id
@@ -36,6 +37,16 @@ def events_in(stream: str) -> list[dict[str, Any]]:
         assert int(fields["id"].split(":")[0]) == event["sequence"]
         found.append(event)
     return found
+
+
+async def opened(rig: Rig, path: str, place: str, *, by: str = "after") -> httpx.Response:
+    """How a stream begins; what is no stream is read whole, since an open one would never end."""
+    headers = {"Last-Event-ID": place} if by == "header" else {}
+    params = {"after": place} if by == "after" else {}
+    async with rig.client.stream("GET", path, headers=headers, params=params) as answer:
+        if not answer.headers.get("Content-Type", "").startswith("text/event-stream"):
+            await answer.aread()
+        return answer
 
 
 async def test_a_stream_holds_every_event_once_in_order_and_ends_with_the_turn(rig: Rig) -> None:
@@ -73,8 +84,8 @@ async def test_a_reader_that_has_all_of_an_ended_turn_is_told_to_stop(rig: Rig) 
     turn = await rig.completed()
     path = f"/turns/{turn['turnId']}/events"
 
-    by_header = await rig.client.get(path, headers={"Last-Event-ID": str(turn["version"])})
-    by_query = await rig.client.get(path, params={"after": turn["version"]})
+    by_header = await opened(rig, path, str(turn["version"]), by="header")
+    by_query = await opened(rig, path, str(turn["version"]))
 
     assert (by_header.status_code, by_query.status_code) == (204, 204)
     assert by_header.content == b""
@@ -131,7 +142,7 @@ ODD_PLACES = ["x", "-1", "1.5", "1:", ":1", "1:2:3", "0x1", "9999999999", "1:999
 
 @pytest.mark.parametrize("place", ODD_PLACES)
 async def test_a_place_that_is_none_is_refused(rig: Rig, still: dict[str, Any], place: str) -> None:
-    answer = await rig.client.get(f"/turns/{still['turnId']}/events", params={"after": place})
+    answer = await opened(rig, f"/turns/{still['turnId']}/events", place)
 
     assert_problem(answer, 400, "cursor_invalid")
 
@@ -139,7 +150,7 @@ async def test_a_place_that_is_none_is_refused(rig: Rig, still: dict[str, Any], 
 async def test_a_place_that_is_still_to_come_is_refused(rig: Rig, still: dict[str, Any]) -> None:
     path = f"/turns/{still['turnId']}/events"
 
-    answer = await rig.client.get(path, headers={"Last-Event-ID": str(still["version"] + 1)})
+    answer = await opened(rig, path, str(still["version"] + 1), by="header")
 
     assert_problem(answer, 400, "cursor_invalid")
 
