@@ -10,10 +10,19 @@ from typing import Literal, TypeAlias
 
 from app.turn.failures import FailureType
 from app.turn.ids import FailureId
-from app.turn.state import RetryScheduled, Turn, WaitingForModel
+from app.turn.state import Paused, RetryScheduled, Turn, WaitingForModel
 
-Command: TypeAlias = Literal["RETRY_MODEL", "RETRY", "CONTINUE", "MESSAGE", "CANCEL"]
-Reason: TypeAlias = Literal["not_due", "unlikely_to_help", "already_requested"]
+Command: TypeAlias = Literal[
+    "RETRY_MODEL",
+    "RETRY",
+    "CONTINUE",
+    "RESUME",
+    "MESSAGE",
+    "REPLAN_WITH_MESSAGE",
+    "PAUSE",
+    "CANCEL",
+]
+Reason: TypeAlias = Literal["not_due", "unlikely_to_help", "already_requested", "at_work"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,17 +40,30 @@ def actions(turn: Turn, *, at: datetime) -> tuple[Action, ...]:
         return ()
     match turn.state:
         case WaitingForModel() as state:
-            return (_retry(state), Action(command="MESSAGE"), _cancel(turn))
+            return (_retry(state), *_WITH_MESSAGE, _cancel(turn))
+        case Paused():
+            return (Action(command="RESUME"), *_WITH_MESSAGE, _cancel(turn))
         case RetryScheduled(due_at=due_at):
             due = at >= due_at
             return (
                 Action(command="CONTINUE"),
                 Action(command="RETRY", enabled=due, reason=None if due else "not_due"),
-                Action(command="MESSAGE"),
+                *_WITH_MESSAGE,
+                Action(command="PAUSE"),
                 _cancel(turn),
             )
         case _:
-            return (_cancel(turn),)
+            busy = Action(command="MESSAGE", enabled=False, reason="at_work")
+            return (_pause(turn), _cancel(turn), busy)
+
+
+_WITH_MESSAGE = (Action(command="MESSAGE"), Action(command="REPLAN_WITH_MESSAGE"))
+
+
+def _pause(turn: Turn) -> Action:
+    if turn.pause_requested or turn.cancel_requested:
+        return Action(command="PAUSE", enabled=False, reason="already_requested")
+    return Action(command="PAUSE")
 
 
 def _cancel(turn: Turn) -> Action:

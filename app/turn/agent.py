@@ -55,6 +55,18 @@ class Limits:
     """Steps (model calls and rounds of tools) per turn; at least 1."""
     parallel_tools: int = 8
     """Tool calls in flight at once within a turn; at least 1."""
+    max_duration: timedelta | None = None
+    """From the turn's start; reached at this time."""
+    count_waiting: bool = True
+    """Whether time in which the turn waits counts against `max_duration`."""
+    max_input_tokens: int | None = None
+    """Over all model calls of the turn; broken above it, like the next two."""
+    max_output_tokens: int | None = None
+    max_total_tokens: int | None = None
+    max_tool_calls: int | None = None
+    """Tools entered, second attempts included; at least 1."""
+    is_blocking: bool = False
+    """Whether a limit pauses the turn instead of ending it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,12 +36,19 @@ def decide(turn: Turn, given: i.Input, *, at: datetime, agent: Agent) -> tuple[e
         Rejected: a request does not fit the turn as it is. Reports are never refused.
     """
     match given:
-        case (
-            i.PostMessage() | i.RetryModel() | i.Retry() | i.ContinueNow() | i.Cancel()
-        ) as request:
-            return decide_request(turn, request, at=at)
         case i.BeginStep():
             return _begun(turn, given, at=at, agent=agent)
+        case (
+            i.PostMessage()
+            | i.RetryModel()
+            | i.Retry()
+            | i.ContinueNow()
+            | i.Resume()
+            | i.Replan()
+            | i.Pause()
+            | i.Cancel()
+        ):
+            return decide_request(turn, given, at=at)
         case _ if given.attempt_id != turn.attempt_in_flight:
             return ()
         case i.StepCrashed():
@@ -49,12 +56,14 @@ def decide(turn: Turn, given: i.Input, *, at: datetime, agent: Agent) -> tuple[e
         case i.StepAbandoned():
             return (end_step(turn), *cancelled(turn)) if turn.cancel_requested else ()
         case i.ToolsFinished() | i.StepLost():
-            return _round_reported(turn, given, agent=agent)
+            return _round_reported(turn, given, at=at, agent=agent)
         case _:
             return _model_reported(turn, given, at=at, agent=agent)
 
 
-def decide_request(turn: Turn, given: i.Request, *, at: datetime) -> tuple[e.Event, ...]:
+def decide_request(  # noqa: C901 - it only routes
+    turn: Turn, given: i.Request, *, at: datetime
+) -> tuple[e.Event, ...]:
     """`decide` for a person's request, which needs no agent: cancelling always works (T97).
 
     Raises:
@@ -62,13 +71,19 @@ def decide_request(turn: Turn, given: i.Request, *, at: datetime) -> tuple[e.Eve
     """
     match given:
         case i.PostMessage():
-            return decide_requests.message_posted(turn, given)
+            return decide_requests.message_posted(turn, given, at=at)
         case i.RetryModel():
-            return decide_requests.model_retried(turn, given)
+            return decide_requests.model_retried(turn, given, at=at)
         case i.Retry():
             return decide_requests.scheduled_retry_taken(turn, "RETRY", at=at)
         case i.ContinueNow():
             return decide_requests.scheduled_retry_taken(turn, "CONTINUE", at=at)
+        case i.Resume():
+            return decide_requests.pause_ended(turn, given, at=at)
+        case i.Replan():
+            return decide_requests.replanned(turn, given, at=at)
+        case i.Pause():
+            return decide_requests.pause_asked(turn, at=at)
         case i.Cancel():
             return decide_requests.cancel_asked(turn)
 
@@ -77,10 +92,10 @@ def _begun(turn: Turn, given: i.BeginStep, *, at: datetime, agent: Agent) -> tup
     if isinstance(next_step(turn, at=at), Rest | RecoverLostStep):
         return ()
     if isinstance(turn.state, RetryScheduled):
-        resumed = e.TurnResumed(command_type="RETRY")
+        resumed = decide_requests.resumed(turn, "RETRY", at=at)
         after = advance(turn, (resumed,))
-        return (resumed, *begin_next(after, agent, given.attempt_id))
-    return begin_next(turn, agent, given.attempt_id)
+        return (resumed, *begin_next(after, agent, given.attempt_id, at=at))
+    return begin_next(turn, agent, given.attempt_id, at=at)
 
 
 def _crashed(turn: Turn) -> tuple[e.Event, ...]:
@@ -108,14 +123,14 @@ def _model_reported(
 
 
 def _round_reported(
-    turn: Turn, given: i.ToolsFinished | i.StepLost, *, agent: Agent
+    turn: Turn, given: i.ToolsFinished | i.StepLost, *, at: datetime, agent: Agent
 ) -> tuple[e.Event, ...]:
     match (turn.state, given):
         case (RunningTools() as state, i.ToolsFinished()):
-            return decide_tools.tools_finished(turn, state, given, agent)
+            return decide_tools.tools_finished(turn, state, given, agent, at=at)
         case (RunningTools() as state, i.StepLost()):
-            return recovery.tools_lost(turn, state, given, agent)
+            return recovery.tools_lost(turn, state, given, agent, at=at)
         case (CallingModel() as state, i.StepLost()):
-            return recovery.model_call_lost(turn, state, given, agent)
+            return recovery.model_call_lost(turn, state, given, agent, at=at)
         case _:
             return ()

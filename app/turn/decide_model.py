@@ -51,7 +51,7 @@ def answered(
         )
         return gave_up_on(turn, state, gave_up, at=at, agent=agent)
     if given.answer.tool_calls and given.answer.stop_reason not in _CALLS_NOT_TRUSTED:
-        return _with_calls(turn, state, given, agent)
+        return _with_calls(turn, state, given, agent, at=at)
     return _final(turn, state, given, agent)
 
 
@@ -146,7 +146,7 @@ def _final(
 
 
 def _with_calls(
-    turn: Turn, state: CallingModel, given: i.ModelAnswered, agent: Agent
+    turn: Turn, state: CallingModel, given: i.ModelAnswered, agent: Agent, *, at: datetime
 ) -> tuple[e.Event, ...]:
     calls = with_unique_ids(given.answer.tool_calls, given.taken_call_ids, given.attempt_id)
     first_result = turn.next_position + 1
@@ -162,7 +162,7 @@ def _with_calls(
         *_unusable(calls, agent, first_result),
         end_step(turn),
     )
-    return then_begin(turn, events, agent, given.next_attempt_id)
+    return then_begin(turn, events, agent, given.next_attempt_id, at=at)
 
 
 def _requested(call: ToolCall, spec: ToolSpec | None, position: int) -> e.ToolRequested:
@@ -213,7 +213,7 @@ def _completed(
         attempt_id=given.attempt_id,
         stop_reason=answer.stop_reason,
         usage=answer.usage,
-        remaining_iterations=remaining_iterations(turn, agent.limits) - 1,
+        remaining_iterations=remaining_iterations(turn, turn.limits_under(agent)) - 1,
         position=None if stored is None else turn.next_position,
         message=stored,
     )

@@ -3,8 +3,9 @@
 All checks come before any event, so a refused request leaves the turn as it was.
 """
 
-from datetime import datetime
-from typing import Literal
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Literal, TypeAlias
 
 from app.turn import events as e
 from app.turn import inputs as i
@@ -17,20 +18,30 @@ from app.turn.errors import (
     TurnTerminal,
     WrongCommand,
 )
+from app.turn.interruption import interrupted
 from app.turn.state import (
     BLOCKED,
+    CallingModel,
     Cancelled,
+    PauseCause,
+    Paused,
     Ready,
     RetryScheduled,
+    RunningTools,
     Status,
     Turn,
     WaitingForModel,
 )
-from app.turn.steps import cancelled
+from app.turn.steps import cancelled, end_step
+from app.turn.transcript import Outcome, UserMessage
+
+_Command: TypeAlias = Literal[
+    "RETRY_MODEL", "RETRY", "CONTINUE", "RESUME", "USER_MESSAGE", "REPLAN_WITH_MESSAGE"
+]
 
 
-def message_posted(turn: Turn, given: i.PostMessage) -> tuple[e.Event, ...]:
-    """A message goes on with a turn that waits (T62, T68); one at work is left alone (T7)."""
+def message_posted(turn: Turn, given: i.PostMessage, *, at: datetime) -> tuple[e.Event, ...]:
+    """A message goes on with a turn that waits (T62, T68, T86); one at work is left alone (T7)."""
     if turn.is_terminal:
         raise TurnTerminal(turn, f"turn {turn.identity.turn_id!r} is {turn.status}")
     if turn.status not in BLOCKED:
@@ -39,13 +50,17 @@ def message_posted(turn: Turn, given: i.PostMessage) -> tuple[e.Event, ...]:
             "send the message again when it has ended or waits"
         )
         raise ConversationBusy(turn, detail)
-    return (
-        e.MessageAdded(position=turn.next_position, message=given.message),
-        e.TurnResumed(command_type="USER_MESSAGE", correlation_id=given.message.message_id),
-    )
+    return _replanned(turn, given.message, "USER_MESSAGE", at)
 
 
-def model_retried(turn: Turn, given: i.RetryModel) -> tuple[e.Event, ...]:
+def replanned(turn: Turn, given: i.Replan, *, at: datetime) -> tuple[e.Event, ...]:
+    """Always interrupts what is open; never read as an answer (T87)."""
+    if turn.status not in BLOCKED:
+        raise _does_not_fit(turn, "REPLAN_WITH_MESSAGE")
+    return _replanned(turn, given.message, "REPLAN_WITH_MESSAGE", at)
+
+
+def model_retried(turn: Turn, given: i.RetryModel, *, at: datetime) -> tuple[e.Event, ...]:
     """Only the failure that the turn waits for now can be retried (T60, T61)."""
     state = turn.state
     if not isinstance(state, WaitingForModel):
@@ -56,7 +71,7 @@ def model_retried(turn: Turn, given: i.RetryModel) -> tuple[e.Event, ...]:
             f"not {given.failure_id!r}; reload and retry with that one"
         )
         raise CorrelationMismatch(turn, detail)
-    return (e.TurnResumed(command_type="RETRY_MODEL", correlation_id=given.failure_id),)
+    return (resumed(turn, "RETRY_MODEL", at=at, correlation_id=given.failure_id),)
 
 
 def scheduled_retry_taken(
@@ -69,7 +84,30 @@ def scheduled_retry_taken(
     if command == "RETRY" and at < state.due_at:
         detail = f"the retry is due at {state.due_at.isoformat()}; CONTINUE takes it now"
         raise RetryNotDue(turn, detail)
-    return (e.TurnResumed(command_type=command),)
+    return (resumed(turn, command, at=at),)
+
+
+def pause_asked(turn: Turn, *, at: datetime) -> tuple[e.Event, ...]:
+    """At once, a model call is dropped; tools in flight end first (T53, T54b, T54c)."""
+    if isinstance(turn.state, Paused):
+        return ()
+    if turn.is_terminal:
+        raise TurnTerminal(turn, f"turn {turn.identity.turn_id!r} is {turn.status} already")
+    if isinstance(turn.state, WaitingForModel):
+        raise WrongCommand(turn, f"a turn that is {turn.status} waits already")
+    if turn.cancel_requested or turn.pause_requested:
+        return ()
+    if isinstance(turn.state, RunningTools):
+        return (e.PauseRequested(),)
+    ended = (end_step(turn),) if isinstance(turn.state, CallingModel) else ()
+    return (*ended, e.TurnPaused(cause=PauseCause.PERSON, requested_at=at))
+
+
+def pause_ended(turn: Turn, given: i.Resume, *, at: datetime) -> tuple[e.Event, ...]:
+    """A paused turn goes on from where it stood (T85), if need be under other limits (C16)."""
+    if not isinstance(turn.state, Paused):
+        raise _does_not_fit(turn, "RESUME")
+    return (replace(resumed(turn, "RESUME", at=at), limits=given.limits),)
 
 
 def cancel_asked(turn: Turn) -> tuple[e.Event, ...]:
@@ -81,6 +119,28 @@ def cancel_asked(turn: Turn) -> tuple[e.Event, ...]:
     if turn.status in BLOCKED or isinstance(turn.state, Ready):
         return cancelled(turn)
     return () if turn.cancel_requested else (e.CancellationRequested(),)
+
+
+def resumed(
+    turn: Turn, command: _Command, *, at: datetime, correlation_id: str | None = None
+) -> e.TurnResumed:
+    """A blocked turn goes on; how long it was blocked is part of the fact."""
+    blocked = turn.state
+    if not isinstance(blocked, RetryScheduled | WaitingForModel | Paused):
+        raise TurnNotBlocked(turn, f"turn {turn.identity.turn_id!r} is {turn.status}")
+    waited = max(at - blocked.requested_at, timedelta(0))
+    return e.TurnResumed(command_type=command, waited=waited, correlation_id=correlation_id)
+
+
+def _replanned(
+    turn: Turn, message: UserMessage, command: _Command, at: datetime
+) -> tuple[e.Event, ...]:
+    """One result per open call in declared order, then the message (table 2.3, RP)."""
+    return (
+        *(interrupted(call, Outcome.SUPERSEDED) for call in turn.open_calls),
+        e.MessageAdded(position=turn.next_position, message=message),
+        resumed(turn, command, at=at, correlation_id=message.message_id),
+    )
 
 
 def _does_not_fit(turn: Turn, command: str) -> Rejected:

@@ -2,37 +2,40 @@
 
 A result is kept as soon as it is known, in the place its call has reserved. When the last call of
 the round is answered the next model call begins in the same commit; until then free places are
-filled with calls that have not begun. A cancellation keeps results that are known and begins
-nothing more (case 124). A worker that stops begins nothing more either: a mark for a tool that is
-never entered would make of "certainly not done" a "perhaps".
+filled with calls that have not begun. A cancellation or a pause keeps results that are known and
+begins nothing more (case 124). A worker that stops begins nothing more either: a mark for a tool
+that is never entered would make of "certainly not done" a "perhaps".
 """
+
+from datetime import datetime
 
 from app.turn import events as e
 from app.turn import inputs as i
 from app.turn.agent import Agent
 from app.turn.evolve import advance
 from app.turn.state import OpenCall, RunningTools, Turn
-from app.turn.steps import cancelled, end_step, fill_slots, then_begin
+from app.turn.steps import end_step, fill_slots, then_begin
 from app.turn.transcript import Outcome, ToolResult
 
 
 def tools_finished(
-    turn: Turn, state: RunningTools, given: i.ToolsFinished, agent: Agent
+    turn: Turn, state: RunningTools, given: i.ToolsFinished, agent: Agent, *, at: datetime
 ) -> tuple[e.Event, ...]:
     """The results are kept, and what the round makes possible next begins (T45, T46, case 124)."""
     results = _results(state, given.finished)
     after = advance(turn, results)
-    next_attempt_id = None if turn.cancel_requested else given.next_attempt_id
-    if any(call.in_flight for call in after.open_calls):
-        more = fill_slots(after, agent.limits, state.attempt_id) if next_attempt_id else ()
+    stopping = turn.cancel_requested or turn.pause_requested
+    more = (
+        ()
+        if stopping or given.next_attempt_id is None
+        else fill_slots(after, turn.limits_under(agent), state.attempt_id)
+    )
+    if more or any(call.in_flight for call in after.open_calls):
         return (*results, *more)
-    if turn.cancel_requested:
-        return (*results, end_step(turn), *cancelled(after))
-    if next_attempt_id is None:
-        return (*results, end_step(turn))
-    if after.open_calls:
-        return (*results, *fill_slots(after, agent.limits, state.attempt_id))
-    return then_begin(turn, (*results, end_step(turn)), agent, next_attempt_id)
+    ended = (*results, end_step(turn))
+    if given.next_attempt_id is None and not stopping:
+        return ended
+    return then_begin(turn, ended, agent, given.next_attempt_id or state.attempt_id, at=at)
 
 
 def _results(state: RunningTools, finished: tuple[i.FinishedCall, ...]) -> tuple[e.Event, ...]:

@@ -6,13 +6,13 @@ carries its position; the message itself is stored once, in the transcript.
 """
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal, TypeAlias
 
-from app.turn.agent import Effect
+from app.turn.agent import Effect, Limits
 from app.turn.failures import FailureRecord
 from app.turn.ids import AttemptId, CallId, Identity
-from app.turn.state import Cursor, Status
+from app.turn.state import Cursor, LimitName, PauseCause, Status
 from app.turn.transcript import (
     AssistantMessage,
     ClosingMessage,
@@ -91,14 +91,35 @@ class RetryWasScheduled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnResumed:
-    command_type: Literal["RETRY_MODEL", "RETRY", "CONTINUE", "USER_MESSAGE"]
+    command_type: Literal[
+        "RETRY_MODEL", "RETRY", "CONTINUE", "RESUME", "USER_MESSAGE", "REPLAN_WITH_MESSAGE"
+    ]
+    waited: timedelta
+    """How long the turn was blocked."""
     correlation_id: str | None = None
+    limits: Limits | None = None
+    """The turn's limits from here on, when they were changed."""
     type: Literal["TURN_RESUMED"] = "TURN_RESUMED"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CancellationRequested:
     type: Literal["CANCELLATION_REQUESTED"] = "CANCELLATION_REQUESTED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PauseRequested:
+    """Asked for while tools are in flight: the turn pauses when they have ended."""
+
+    type: Literal["PAUSE_REQUESTED"] = "PAUSE_REQUESTED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnPaused:
+    cause: PauseCause
+    requested_at: datetime
+    limit: LimitName | None = None
+    type: Literal["TURN_PAUSED"] = "TURN_PAUSED"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,14 +144,25 @@ class TurnCancelled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaxIterationsReached:
-    limit: int
+    used: int
+    allowed: int
     type: Literal["MAX_ITERATIONS_REACHED"] = "MAX_ITERATIONS_REACHED"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaxStepsReached:
-    limit: int
+    used: int
+    allowed: int
     type: Literal["MAX_STEPS_REACHED"] = "MAX_STEPS_REACHED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetExceeded:
+    reason: LimitName
+    used: float
+    allowed: float
+    """Tokens or calls; seconds for a duration."""
+    type: Literal["BUDGET_EXCEEDED"] = "BUDGET_EXCEEDED"
 
 
 # --- The model -----------------------------------------------------------------------------------
@@ -255,6 +287,9 @@ Event: TypeAlias = (
     | TurnCancelled
     | MaxIterationsReached
     | MaxStepsReached
+    | BudgetExceeded
+    | PauseRequested
+    | TurnPaused
     | ModelStarted
     | ModelText
     | ModelReasoning
@@ -275,6 +310,7 @@ TERMINAL_TYPES = frozenset(
         "TURN_CANCELLED",
         Status.MAX_ITERATIONS_REACHED.value,
         Status.MAX_STEPS_REACHED.value,
+        Status.BUDGET_EXCEEDED.value,
     }
 )
 

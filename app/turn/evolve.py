@@ -16,13 +16,14 @@ from app.turn.state import (
     Completed,
     Counters,
     Failed,
+    LimitName,
     LimitReached,
     ModelDue,
     OpenCall,
+    Paused,
     Ready,
     RetryScheduled,
     RunningTools,
-    Status,
     Terminal,
     ToolsDue,
     Turn,
@@ -80,7 +81,7 @@ def _changed(turn: Turn, event: e.Event) -> Turn:  # noqa: C901 - it only routes
             return _call_changed(turn, event)
         case e.ToolCompleted() | e.ToolFailed() | e.ToolInterrupted():
             return _without_call(turn, event.result.call_id)
-        case e.TurnSuspended() | e.RetryWasScheduled() | e.TurnResumed():
+        case e.TurnSuspended() | e.RetryWasScheduled() | e.TurnPaused() | e.TurnResumed():
             return _wait_changed(turn, event)
         case e.StepRecovered():
             return _recovered(turn)
@@ -92,6 +93,8 @@ def _changed(turn: Turn, event: e.Event) -> Turn:  # noqa: C901 - it only routes
             return replace(turn, counters=_count(turn, model_failures=1))
         case e.CancellationRequested():
             return replace(turn, cancel_requested=True)
+        case e.PauseRequested():
+            return replace(turn, pause_requested=True)
         case e.StepCompleted() | e.ModelStopped():
             return turn
         case _:
@@ -104,6 +107,7 @@ def _ended(
     | e.TurnCancelled
     | e.MaxIterationsReached
     | e.MaxStepsReached
+    | e.BudgetExceeded
     | e.TurnStarted,
 ) -> Terminal:
     match event:
@@ -113,10 +117,12 @@ def _ended(
             return Failed(reason=reason)
         case e.TurnCancelled():
             return Cancelled()
-        case e.MaxIterationsReached(limit=limit):
-            return LimitReached(status=Status.MAX_ITERATIONS_REACHED, limit=limit)
-        case e.MaxStepsReached(limit=limit):
-            return LimitReached(status=Status.MAX_STEPS_REACHED, limit=limit)
+        case e.MaxIterationsReached(used=used, allowed=allowed):
+            return LimitReached(limit=LimitName.ITERATIONS, used=used, allowed=allowed)
+        case e.MaxStepsReached(used=used, allowed=allowed):
+            return LimitReached(limit=LimitName.STEPS, used=used, allowed=allowed)
+        case e.BudgetExceeded(reason=reason, used=used, allowed=allowed):
+            return LimitReached(limit=reason, used=used, allowed=allowed)
         case e.TurnStarted():
             message = "a turn starts once"
             raise JournalError(message)
@@ -175,6 +181,8 @@ def _call_changed(turn: Turn, event: e.ToolRequested | e.ToolStarted) -> Turn:
 def _without_call(turn: Turn, call_id: CallId) -> Turn:
     calls = tuple(call for call in turn.open_calls if call.call_id != call_id)
     counters = replace(turn.counters, consecutive_retries=0)
+    if isinstance(turn.state, Paused):
+        return replace(turn, state=replace(turn.state, calls=calls), counters=counters)
     if not calls:
         return replace(turn, state=ModelDue(), counters=counters)
     if isinstance(turn.state, RunningTools) and any(call.in_flight for call in calls):
@@ -184,21 +192,51 @@ def _without_call(turn: Turn, call_id: CallId) -> Turn:
 
 def _asked_at(turn: Turn) -> int:
     """Calls are asked for by the message just added, or by the one their round knows."""
-    if isinstance(turn.state, ToolsDue | RunningTools):
-        return turn.state.asked_at
-    return turn.next_position - 1
+    match turn.state:
+        case ToolsDue(asked_at=asked_at) | RunningTools(asked_at=asked_at):
+            return asked_at
+        case Paused(asked_at=int(asked_at)):
+            return asked_at
+        case _:
+            return turn.next_position - 1
 
 
-def _wait_changed(turn: Turn, event: e.TurnSuspended | e.RetryWasScheduled | e.TurnResumed) -> Turn:
+def _wait_changed(
+    turn: Turn, event: e.TurnSuspended | e.RetryWasScheduled | e.TurnPaused | e.TurnResumed
+) -> Turn:
     match event:
         case e.TurnSuspended(record=record, requested_at=requested_at):
             return replace(turn, state=WaitingForModel(record=record, requested_at=requested_at))
         case e.RetryWasScheduled(due_at=due_at):
             return _scheduled(turn, due_at)
-        case e.TurnResumed(command_type=command):
-            kept = turn.counters.consecutive_retries if command == "RETRY" else 0
-            counters = replace(turn.counters, consecutive_retries=kept)
-            return replace(turn, state=ModelDue(), counters=counters)
+        case e.TurnPaused():
+            return replace(turn, state=_paused(turn, event), pause_requested=False)
+        case e.TurnResumed():
+            return _resumed(turn, event)
+
+
+def _paused(turn: Turn, event: e.TurnPaused) -> Paused:
+    calls = tuple(replace(call, in_flight=False) for call in turn.open_calls)
+    return Paused(
+        cause=event.cause,
+        requested_at=event.requested_at,
+        limit=event.limit,
+        asked_at=_asked_at(turn) if calls else None,
+        calls=calls,
+    )
+
+
+def _resumed(turn: Turn, event: e.TurnResumed) -> Turn:
+    """On at the cursor: what is still open is run, else the model is called."""
+    kept = turn.counters.consecutive_retries if event.command_type == "RETRY" else 0
+    calls = turn.open_calls
+    return replace(
+        turn,
+        state=ToolsDue(asked_at=_asked_at(turn), calls=calls) if calls else ModelDue(),
+        limits=event.limits or turn.limits,
+        waited=turn.waited + event.waited,
+        counters=replace(turn.counters, consecutive_retries=kept),
+    )
 
 
 def _scheduled(turn: Turn, due_at: datetime) -> Turn:

@@ -9,6 +9,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from app.turn.agent import Limits
 from app.turn.failures import ModelFailure, RequestRefused
 from app.turn.ids import AttemptId, CallId, FailureId
 from app.turn.transcript import ModelAnswer, Outcome, UserMessage
@@ -41,11 +42,32 @@ class ContinueNow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Resume:
+    """`RESUME`: go on with a paused turn, under other limits where some are given."""
+
+    limits: Limits | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replan:
+    """`REPLAN_WITH_MESSAGE`: close every open call and go on with a new message."""
+
+    message: UserMessage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pause:
+    """Stop where the turn stands, to go on later."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Cancel:
     """End the turn for good."""
 
 
-Request: TypeAlias = PostMessage | RetryModel | Retry | ContinueNow | Cancel
+Request: TypeAlias = (
+    PostMessage | RetryModel | Retry | ContinueNow | Resume | Replan | Pause | Cancel
+)
 
 # --- Reports -------------------------------------------------------------------------------------
 

@@ -15,13 +15,14 @@ _WORDS = {
         "check the current state before you try it again."
     ),
     Outcome.CANCELLED: "The call was cancelled before it started. Nothing was done.",
+    Outcome.SUPERSEDED: "The call was not started: a new message of the user came first.",
 }
 
 
 def interrupted(call: OpenCall, outcome: Outcome) -> e.ToolInterrupted:
     """The event that answers `call` without running it.
 
-    `outcome` is one of `NOT_STARTED`, `UNKNOWN` and `CANCELLED`.
+    `outcome` is one of `NOT_STARTED`, `UNKNOWN`, `CANCELLED` and `SUPERSEDED`.
     """
     result = ToolResult(
         call_id=call.call_id, tool_name=call.tool_name, outcome=outcome, content=_WORDS[outcome]

@@ -11,6 +11,8 @@ effect; its tool's declared effect decides (turn semantics C1):
     writes       never run again: the model is told that the outcome is unknown
 """
 
+from datetime import datetime
+
 from app.turn import events as e
 from app.turn import inputs as i
 from app.turn.agent import Agent, Effect
@@ -21,7 +23,7 @@ from app.turn.transcript import Outcome
 
 
 def model_call_lost(
-    turn: Turn, state: CallingModel, given: i.StepLost, agent: Agent
+    turn: Turn, state: CallingModel, given: i.StepLost, agent: Agent, *, at: datetime
 ) -> tuple[e.Event, ...]:
     """The model is called again; what had been shown of the lost answer is withdrawn (T101)."""
     had_text = state.text_stored > 0 or state.reasoning_stored > 0
@@ -30,11 +32,11 @@ def model_call_lost(
         recovery="RETRY_RESPONSE" if had_text else "CALL_MODEL",
         discard_from=0 if had_text else None,
     )
-    return then_begin(turn, (recovered,), agent, given.next_attempt_id)
+    return then_begin(turn, (recovered,), agent, given.next_attempt_id, at=at)
 
 
 def tools_lost(
-    turn: Turn, state: RunningTools, given: i.StepLost, agent: Agent
+    turn: Turn, state: RunningTools, given: i.StepLost, agent: Agent, *, at: datetime
 ) -> tuple[e.Event, ...]:
     """Each open call goes by its rule: run, run again, or reported as unknown (T103, T104)."""
     recovered = e.StepRecovered(
@@ -43,7 +45,7 @@ def tools_lost(
         calls=tuple(_rule(call) for call in state.calls),
     )
     unknown = tuple(interrupted(call, Outcome.UNKNOWN) for call in state.calls if _reported(call))
-    return then_begin(turn, (recovered, *unknown), agent, given.next_attempt_id)
+    return then_begin(turn, (recovered, *unknown), agent, given.next_attempt_id, at=at)
 
 
 def _reported(call: OpenCall) -> bool:

@@ -13,11 +13,11 @@ knows that the step is lost (`app.turn.recovery`).
 """
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Literal, TypeAlias
 
-from app.turn.agent import Effect
+from app.turn.agent import Agent, Effect, Limits
 from app.turn.failures import FailureRecord
 from app.turn.ids import AttemptId, CallId, Identity
 from app.turn.transcript import StopReason, Usage
@@ -30,11 +30,13 @@ class Status(StrEnum):
     RUNNING = "RUNNING"
     RETRY_SCHEDULED = "RETRY_SCHEDULED"
     WAITING_FOR_MODEL = "WAITING_FOR_MODEL"
+    PAUSED = "PAUSED"
     COMPLETED = "COMPLETED"
     FAILED = "FAILED"
     CANCELLED = "CANCELLED"
     MAX_ITERATIONS_REACHED = "MAX_ITERATIONS_REACHED"
     MAX_STEPS_REACHED = "MAX_STEPS_REACHED"
+    BUDGET_EXCEEDED = "BUDGET_EXCEEDED"
 
 
 TERMINAL = frozenset(
@@ -44,9 +46,29 @@ TERMINAL = frozenset(
         Status.CANCELLED,
         Status.MAX_ITERATIONS_REACHED,
         Status.MAX_STEPS_REACHED,
+        Status.BUDGET_EXCEEDED,
     }
 )
-BLOCKED = frozenset({Status.RETRY_SCHEDULED, Status.WAITING_FOR_MODEL})
+BLOCKED = frozenset({Status.RETRY_SCHEDULED, Status.WAITING_FOR_MODEL, Status.PAUSED})
+
+
+class PauseCause(StrEnum):
+    """Why a turn is paused."""
+
+    PERSON = "person"
+    LIMIT = "limit"
+
+
+class LimitName(StrEnum):
+    """The limits of a turn, as `Limits` of its agent names them."""
+
+    ITERATIONS = "max_iterations"
+    STEPS = "max_steps"
+    DURATION = "max_duration"
+    INPUT_TOKENS = "max_input_tokens"
+    OUTPUT_TOKENS = "max_output_tokens"
+    TOTAL_TOKENS = "max_total_tokens"
+    TOOL_CALLS = "max_tool_calls"
 
 
 class Cursor(StrEnum):
@@ -135,6 +157,20 @@ class WaitingForModel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Paused:
+    """Stopped where it stood; it goes on from there."""
+
+    cause: PauseCause
+    requested_at: datetime
+    limit: LimitName | None = None
+    """Which limit, when the cause is one."""
+    asked_at: int | None = None
+    calls: tuple[OpenCall, ...] = ()
+    """Calls that were asked for and not begun; none of them is in flight."""
+    kind: Literal["paused"] = "paused"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Completed:
     stop_reason: StopReason
     position: int | None
@@ -158,13 +194,15 @@ class Cancelled:
 class LimitReached:
     """Ended by one of its agent's limits."""
 
-    status: Literal[Status.MAX_ITERATIONS_REACHED, Status.MAX_STEPS_REACHED]
-    limit: int
+    limit: LimitName
+    used: float
+    allowed: float
+    """Tokens, calls or steps; seconds for a duration."""
     kind: Literal["limit_reached"] = "limit_reached"
 
 
 Running: TypeAlias = ModelDue | CallingModel | ToolsDue | RunningTools
-Blocked: TypeAlias = RetryScheduled | WaitingForModel
+Blocked: TypeAlias = RetryScheduled | WaitingForModel | Paused
 Terminal: TypeAlias = Completed | Failed | Cancelled | LimitReached
 State: TypeAlias = Ready | Running | Blocked | Terminal
 
@@ -197,8 +235,17 @@ class Turn:
     """Where the next message goes in the conversation's transcript."""
     created_at: datetime
     cancel_requested: bool = False
+    pause_requested: bool = False
+    limits: Limits | None = None
+    """Instead of its agent's, once an operator has changed them (C15, C16)."""
+    waited: timedelta = timedelta(0)
+    """Time spent in blocked states that have ended."""
     counters: Counters = field(default_factory=Counters)
     usage: Usage = field(default_factory=Usage)
+
+    def limits_under(self, agent: Agent) -> Limits:
+        """The limits that hold for this turn."""
+        return self.limits or agent.limits
 
     @property
     def status(self) -> Status:
@@ -211,7 +258,9 @@ class Turn:
                 return Cursor.PROCESS_TOOLS
             case Completed() | Failed() | Cancelled() | LimitReached():
                 return Cursor.FINISHED
-            case Ready() | ModelDue() | CallingModel() | RetryScheduled() | WaitingForModel():
+            case Paused(calls=calls) if calls:
+                return Cursor.PROCESS_TOOLS
+            case _:
                 return Cursor.INVOKE_MODEL
 
     @property
@@ -221,7 +270,11 @@ class Turn:
     @property
     def open_calls(self) -> tuple[OpenCall, ...]:
         """Calls without a result, in declared order."""
-        return self.state.calls if isinstance(self.state, ToolsDue | RunningTools) else ()
+        match self.state:
+            case ToolsDue(calls=calls) | RunningTools(calls=calls) | Paused(calls=calls):
+                return calls
+            case _:
+                return ()
 
     @property
     def attempt_in_flight(self) -> AttemptId | None:
@@ -258,5 +311,11 @@ def _status_of(state: State) -> Status:  # noqa: C901 - it only routes
             return Status.FAILED
         case Cancelled():
             return Status.CANCELLED
-        case LimitReached(status=status):
-            return status
+        case Paused():
+            return Status.PAUSED
+        case LimitReached(limit=LimitName.ITERATIONS):
+            return Status.MAX_ITERATIONS_REACHED
+        case LimitReached(limit=LimitName.STEPS):
+            return Status.MAX_STEPS_REACHED
+        case LimitReached():
+            return Status.BUDGET_EXCEEDED

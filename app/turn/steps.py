@@ -4,34 +4,55 @@ The end of one step and the beginning of the next are one commit, so these funct
 both on a turn at rest and on one whose previous step has just ended.
 """
 
+from datetime import datetime
+
 from app.turn import events as e
 from app.turn.agent import Agent, Limits
 from app.turn.evolve import advance
 from app.turn.ids import AttemptId
 from app.turn.interruption import closing
-from app.turn.state import Cursor, RunningTools, ToolsDue, Turn
+from app.turn.limits import Broken, broken_limit, free_tool_calls
+from app.turn.state import Cursor, LimitName, PauseCause, RunningTools, ToolsDue, Turn
 
 
-def begin_next(turn: Turn, agent: Agent, attempt_id: AttemptId) -> tuple[e.Event, ...]:
-    """Begin whatever is due, or end the turn where it must end."""
+def begin_next(
+    turn: Turn, agent: Agent, attempt_id: AttemptId, *, at: datetime
+) -> tuple[e.Event, ...]:
+    """Begin whatever is due, or stop the turn: cancelled, paused, or at a limit."""
     if turn.cancel_requested:
         return cancelled(turn)
-    if turn.counters.steps >= agent.limits.max_steps:
-        limit = agent.limits.max_steps
-        return (*closing(turn, _LIMIT_WORDS), e.MaxStepsReached(limit=limit))
+    if turn.pause_requested:
+        return (e.TurnPaused(cause=PauseCause.PERSON, requested_at=at),)
+    limits = turn.limits_under(agent)
+    broken = broken_limit(turn, limits, at=at)
+    if broken is not None:
+        return _stopped_by(broken, turn, limits, at)
     if isinstance(turn.state, ToolsDue):
-        return begin_tools(turn, agent.limits, attempt_id)
+        return begin_tools(turn, limits, attempt_id)
     return _begin_model(turn, agent, attempt_id)
 
 
+def _stopped_by(broken: Broken, turn: Turn, limits: Limits, at: datetime) -> tuple[e.Event, ...]:
+    if limits.is_blocking:
+        return (e.TurnPaused(cause=PauseCause.LIMIT, requested_at=at, limit=broken.limit),)
+    return (*closing(turn, _LIMIT_WORDS), _ended_by(broken))
+
+
+def _ended_by(broken: Broken) -> e.Event:
+    match broken.limit:
+        case LimitName.ITERATIONS:
+            return e.MaxIterationsReached(used=int(broken.used), allowed=int(broken.allowed))
+        case LimitName.STEPS:
+            return e.MaxStepsReached(used=int(broken.used), allowed=int(broken.allowed))
+        case _:
+            return e.BudgetExceeded(reason=broken.limit, used=broken.used, allowed=broken.allowed)
+
+
 def _begin_model(turn: Turn, agent: Agent, attempt_id: AttemptId) -> tuple[e.Event, ...]:
-    limit = agent.limits.max_iterations
-    if turn.counters.model_successes >= limit:
-        return (*closing(turn, _LIMIT_WORDS), e.MaxIterationsReached(limit=limit))
     started = e.ModelStarted(
         attempt_id=attempt_id,
         model_attempt=turn.counters.model_attempts + 1,
-        remaining_iterations=remaining_iterations(turn, agent.limits),
+        remaining_iterations=remaining_iterations(turn, turn.limits_under(agent)),
     )
     return (_step_started(turn), started)
 
@@ -45,7 +66,8 @@ def begin_tools(turn: Turn, limits: Limits, attempt_id: AttemptId) -> tuple[e.Ev
 def fill_slots(turn: Turn, limits: Limits, attempt_id: AttemptId) -> tuple[e.ToolStarted, ...]:
     """Begin marks for the free places of the round."""
     waiting = [call for call in turn.open_calls if not call.in_flight]
-    free = limits.parallel_tools - (len(turn.open_calls) - len(waiting))
+    in_flight = len(turn.open_calls) - len(waiting)
+    free = min(limits.parallel_tools - in_flight, free_tool_calls(turn, limits))
     return tuple(
         e.ToolStarted(call_id=call.call_id, attempt_id=attempt_id, attempt=call.attempt + 1)
         for call in waiting[: max(free, 0)]
@@ -68,10 +90,10 @@ def failed(turn: Turn, reason: str, detail: str = "") -> tuple[e.Event, ...]:
 
 
 def then_begin(
-    turn: Turn, events: tuple[e.Event, ...], agent: Agent, attempt_id: AttemptId
+    turn: Turn, events: tuple[e.Event, ...], agent: Agent, attempt_id: AttemptId, *, at: datetime
 ) -> tuple[e.Event, ...]:
     """`events`, and in the same commit the beginning of what follows them."""
-    return (*events, *begin_next(advance(turn, events), agent, attempt_id))
+    return (*events, *begin_next(advance(turn, events), agent, attempt_id, at=at))
 
 
 def remaining_iterations(turn: Turn, limits: Limits) -> int:

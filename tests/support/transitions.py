@@ -53,11 +53,22 @@ STATES: Mapping[str, Callable[[], Told]] = {
     "RETRY_SCHEDULED": lambda: _retrying().begun().gave_up(OVERLOADED),
     "RETRY_SCHEDULED, due": lambda: _retrying().begun().gave_up(OVERLOADED).later(minutes=2),
     "WAITING_FOR_MODEL": lambda: Told().begun().gave_up(QUOTA),
+    "PAUSED, a model call is next": lambda: Told().begun().paused(),
+    "PAUSED, a tool is next": lambda: _one_at_a_time().paused().finished("A"),
+    "RUNNING, the last tool is begun, a pause asked for": lambda: (
+        Told().begun().answered(an_answer("", a_call("A"))).paused()
+    ),
     "COMPLETED": lambda: Told().begun().answered(an_answer("done")),
     "FAILED": lambda: _told(Told().begun(), i.StepCrashed),
     "CANCELLED": lambda: Told().cancelled(),
     "MAX_ITERATIONS_REACHED": lambda: _limited(Limits(max_iterations=1)),
     "MAX_STEPS_REACHED": lambda: _limited(Limits(max_steps=2)),
+    "BUDGET_EXCEEDED": lambda: (
+        Told(an_agent(limits=Limits(max_tool_calls=1)))
+        .begun()
+        .answered(an_answer("", a_call("A"), a_call("B")))
+        .finished("A")
+    ),
 }
 
 
@@ -92,6 +103,9 @@ INPUTS: Mapping[str, Given] = {
     "RETRY_MODEL, another failure": lambda _: i.RetryModel(failure_id=FailureId("other")),
     "RETRY": lambda _: i.Retry(),
     "CONTINUE": lambda _: i.ContinueNow(),
+    "RESUME": lambda _: i.Resume(),
+    "REPLAN_WITH_MESSAGE": lambda _: i.Replan(message=a_message("no, this", "m3")),
+    "pause": lambda _: i.Pause(),
     "cancel": lambda _: i.Cancel(),
     "worker: begins": lambda told: i.BeginStep(attempt_id=told.draw()),
     "worker: text": lambda told: i.ModelWrote(

@@ -1,5 +1,6 @@
 """Builders for turns in any state, made the only honest way: by telling the core what happened."""
 
+from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Self
@@ -31,6 +32,7 @@ from app.turn.transcript import (
     StopReason,
     TextPart,
     ToolCall,
+    Usage,
     UserMessage,
 )
 
@@ -69,8 +71,15 @@ def an_answer(
     *calls: ToolCall,
     stop: StopReason = StopReason.END_TURN,
     reasoning: str = "",
+    usage: Usage | None = None,
 ) -> ModelAnswer:
-    return ModelAnswer(text=text, tool_calls=calls, stop_reason=stop, reasoning=reasoning)
+    return ModelAnswer(
+        text=text,
+        tool_calls=calls,
+        stop_reason=stop,
+        reasoning=reasoning,
+        usage=usage or Usage(),
+    )
 
 
 @dataclass(slots=True)
@@ -166,11 +175,21 @@ class Told:
     def cancelled(self) -> Self:
         return self.tell(i.Cancel())
 
+    def paused(self) -> Self:
+        return self.tell(i.Pause())
+
+    def resumed(self, limits: Limits | None = None) -> Self:
+        return self.tell(i.Resume(limits=limits))
+
     def posted(self, text: str = "and then?", message_id: str = "m2") -> Self:
         return self.tell(i.PostMessage(message=a_message(text, message_id)))
 
     def retried(self, failure_id: str = "f1") -> Self:
         return self.tell(i.RetryModel(failure_id=FailureId(failure_id)))
+
+    def copy(self) -> "Told":
+        """The same story, told on separately."""
+        return deepcopy(self)
 
     @property
     def attempt(self) -> AttemptId:

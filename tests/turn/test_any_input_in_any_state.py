@@ -4,6 +4,7 @@ A machine plays a shell and its callers: people who ask for anything at any time
 reports that come late or twice. The rules of `tests/support/histories.py` hold after every step.
 """
 
+from datetime import timedelta
 from typing import get_args
 
 from hypothesis import HealthCheck, settings
@@ -19,7 +20,7 @@ from app.turn.failures import FailureType, ModelFailure
 from app.turn.ids import AttemptId, CallId, FailureId
 from app.turn.next_step import RecoverLostStep, Rest, next_step
 from app.turn.state import Turn
-from app.turn.transcript import ModelAnswer, Outcome, StopReason, ToolCall
+from app.turn.transcript import ModelAnswer, Outcome, StopReason, ToolCall, Usage
 from tests.support.histories import check_journal
 from tests.support.turns import REFUSED, Told, a_message, an_agent
 
@@ -31,6 +32,11 @@ agents = st.builds(
         max_iterations=st.integers(1, 6),
         max_steps=st.integers(1, 12),
         parallel_tools=st.integers(1, 3),
+        max_tool_calls=st.none() | st.integers(1, 4),
+        max_total_tokens=st.none() | st.integers(1, 20),
+        max_duration=st.none() | st.timedeltas(timedelta(minutes=1), timedelta(minutes=30)),
+        count_waiting=st.booleans(),
+        is_blocking=st.booleans(),
     ),
 )
 calls = st.builds(
@@ -46,6 +52,7 @@ answers = st.builds(
     reasoning=st.sampled_from(["", "hm"]),
     tool_calls=st.lists(calls, max_size=4).map(tuple),
     stop_reason=st.sampled_from(StopReason),
+    usage=st.builds(Usage, input_tokens=st.integers(0, 5), output_tokens=st.none()),
 )
 failures = st.builds(
     ModelFailure, type=st.sampled_from(FailureType), message=st.just(""), retryable=st.booleans()
@@ -56,6 +63,9 @@ requests = st.one_of(
     st.builds(i.RetryModel, failure_id=st.sampled_from(["f1", "f2", "f3"]).map(FailureId)),
     st.just(i.Retry()),
     st.just(i.ContinueNow()),
+    st.just(i.Resume()),
+    st.builds(i.Replan, message=st.builds(a_message)),
+    st.just(i.Pause()),
     st.just(i.Cancel()),
 )
 
@@ -197,6 +207,9 @@ def _is_accepted(told: Told, command: Command) -> bool:
         "RETRY_MODEL": i.RetryModel(failure_id=failure.failure_id if failure else FailureId("")),
         "RETRY": i.Retry(),
         "CONTINUE": i.ContinueNow(),
+        "RESUME": i.Resume(),
+        "REPLAN_WITH_MESSAGE": i.Replan(message=a_message()),
+        "PAUSE": i.Pause(),
         "MESSAGE": i.PostMessage(message=a_message()),
         "CANCEL": i.Cancel(),
     }

@@ -87,7 +87,7 @@ def upgrade() -> None:
         ["tenant_id", "conversation_id"],
         unique=True,
         postgresql_where=sa.text(
-            "status NOT IN ('CANCELLED', 'COMPLETED', 'FAILED', 'MAX_ITERATIONS_REACHED', 'MAX_STEPS_REACHED')"
+            "status NOT IN ('BUDGET_EXCEEDED', 'CANCELLED', 'COMPLETED', 'FAILED', 'MAX_ITERATIONS_REACHED', 'MAX_STEPS_REACHED')"
         ),
     )
     op.create_index(
