@@ -10,7 +10,7 @@ from dataclasses import fields
 from datetime import timedelta
 from hashlib import sha256
 
-from app.turn.agent import Limits, RetryPolicy, ToolSpec
+from app.turn.agent import Limits, OnError, RetryPolicy, ToolSpec
 
 
 def declaration_hash(
@@ -35,12 +35,16 @@ def declaration_hash(
 
 
 def _tool(spec: ToolSpec) -> dict[str, object]:
-    return {
+    written: dict[str, object] = {
         "name": spec.name,
         "description": spec.description,
         "parameters": json.loads(spec.parameters),
         "effect": spec.effect.value,
     }
+    if spec.on_error is not OnError.TO_MODEL:  # as for the agent: what is not said is left out
+        written["onError"] = spec.on_error.value
+        written["retry"] = _unlike(RetryPolicy(), spec.retry)
+    return written
 
 
 def _unlike(default: RetryPolicy | Limits, written: RetryPolicy | Limits) -> dict[str, object]:

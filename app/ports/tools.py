@@ -21,6 +21,8 @@ class ToolContext:
     """From 1; raised each time the tool is entered."""
     is_replay: bool
     """Whether an earlier attempt may already have had its effect."""
+    previous_error: str | None = None
+    """What the attempt before this one failed with, if it is known to have failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

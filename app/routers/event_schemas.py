@@ -64,6 +64,8 @@ def event_data(  # noqa: C901 - it only routes
         case e.TurnFailed():
             detail = event.detail if reader.principal.sees_provider_details else None
             return {"reason": event.reason} | ({"detail": detail} if detail else {})
+        case e.TurnResumed():
+            return {"commandType": event.command_type, "correlationId": event.correlation_id}
         case e.RetryWasScheduled(retry_count=count, due_at=due_at):
             return {"retryCount": count, "nextRunnableAt": due_at}
         case _:
@@ -104,15 +106,16 @@ def _calls(message: AssistantMessage | None) -> list[dict[str, str]]:
 
 
 def _failure_data(event: e.ModelFailed | e.TurnSuspended, reader: Reader) -> dict[str, Any]:
-    failure = failure_output(event.record, reader.principal, reader.language)
-    shown = {"modelFailure": failure.model_dump(mode="json")}
+    record = event.record
+    failure = record and failure_output(record, reader.principal, reader.language)
+    shown = {"modelFailure": failure and failure.model_dump(mode="json")}
     match event:
         case e.ModelFailed(attempt_id=attempt_id):
             return {"attemptId": attempt_id} | shown
-        case e.TurnSuspended(suspension_type=kind, requested_at=requested_at, record=record):
+        case e.TurnSuspended(suspension_type=kind, requested_at=requested_at):
             return {
                 "suspensionType": kind,
-                "correlationId": record.failure_id,
+                "correlationId": record and record.failure_id,
                 "requestedAt": requested_at,
                 "timeoutMillis": None,
                 "nextRunnableAt": event.next_runnable_at,

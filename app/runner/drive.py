@@ -229,7 +229,7 @@ class _Drive:
                     failure_id=failure_id,
                     text=answer.text,
                     reasoning=answer.reasoning,
-                    chance=random.random(),  # noqa: S311 - jitter is no secret
+                    chance=_chance(),
                 )
             case RequestRefused():
                 return i.ModelRefused(attempt_id=attempt_id, refusal=ending)
@@ -281,6 +281,7 @@ class _Drive:
             attempt_id=state.attempt_id,
             finished=finished,
             next_attempt_id=None if self._stopping.is_set() else self._announce(),
+            chance=_chance(),
         )
 
     async def _some_finished(self, state: RunningTools) -> tuple[i.FinishedCall, ...]:
@@ -316,6 +317,10 @@ class _Drive:
 
 def _now() -> float:
     return asyncio.get_running_loop().time()
+
+
+def _chance() -> float:
+    return random.random()  # noqa: S311 - jitter is no secret
 
 
 async def cancel_and_wait(tasks: Iterable[asyncio.Task[Any]]) -> None:

@@ -61,6 +61,7 @@ class ToolRound:
             idempotency_key=idempotency_key(self._turn_id, call.call_id),
             attempt=call.attempt,
             is_replay=call.attempt > 1,
+            previous_error=call.previous_error,
         )
         return await self._tools[call.tool_name].run(self._arguments[call.call_id], context)
 

@@ -23,7 +23,7 @@ from app.ports import Claim, Command, Commit, Conversation
 from app.store.message_codec import EncodedMessage, encode
 from app.store.turn_codec import encode_events, encode_failure, encode_turn
 from app.turn.events import Event, ModelFailed, added_message
-from app.turn.state import RetryScheduled, Status, Turn
+from app.turn.state import Status, Turn
 
 Added: TypeAlias = Sequence[tuple[int, EncodedMessage]]
 """Messages with their places, as they are stored."""
@@ -140,14 +140,13 @@ def append_arguments(
 ) -> tuple[object, ...]:
     """The arguments of `APPEND`."""
     turn = commit.after
-    due_at = turn.state.due_at if isinstance(turn.state, RetryScheduled) else None
     return (
         *_consequences(commit, added, command, before=commit.before),
         turn.version,
         turn.status,
         encode_turn(turn),
         turn.status in _AT_WORK,
-        due_at,
+        turn.due_at,
         turn.identity.turn_id,
         commit.before.version,
         None if claim is None else claim.worker,

@@ -6,10 +6,10 @@ the journal is read.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import orjson
-from pydantic import TypeAdapter
+from pydantic import Field, TypeAdapter
 
 from app.turn.events import Event
 from app.turn.failures import ModelFailure
@@ -17,7 +17,9 @@ from app.turn.state import Turn
 from app.turn.transcript import Message
 
 _TURN = TypeAdapter(Turn)
-_EVENTS = TypeAdapter(tuple[Event, ...])
+_EVENTS: TypeAdapter[tuple[Event, ...]] = TypeAdapter(
+    tuple[Annotated[Event, Field(discriminator="type")], ...]
+)
 _FAILURE = TypeAdapter(ModelFailure)
 _ELSEWHERE = {"identity", "version", "created_at"}
 _MESSAGE_FIELD = {

@@ -13,11 +13,14 @@ from app.tools.errors import InvalidArgumentsError, NotDone, refuse_tool
 from app.tools.outputs import completed, failed, refused
 from app.tools.parameters import Parameters, parameters_of
 from app.tools.threads import Threads
-from app.turn.agent import Effect, ToolSpec
+from app.turn.agent import Effect, OnError, RetryPolicy, ToolSpec
 
 P = ParamSpec("P")
 R = TypeVar("R")
 EffectName: TypeAlias = Effect | Literal["reads", "idempotent", "writes"]
+OnErrorName: TypeAlias = (
+    OnError | Literal["to_model", "fail_turn", "retry_then_fail", "retry_then_model"]
+)
 
 MAX_THREADS = 64
 """Calls of tools that are not async in flight at once in this process; more wait."""
@@ -54,7 +57,12 @@ class LocalTool(Generic[P, R]):
 def tool(function: Callable[P, R], /) -> LocalTool[P, R]: ...
 @overload
 def tool(
-    *, effect: EffectName = ..., name: str | None = ..., description: str | None = ...
+    *,
+    effect: EffectName = ...,
+    name: str | None = ...,
+    description: str | None = ...,
+    on_error: OnErrorName = ...,
+    retry: RetryPolicy | None = ...,
 ) -> Callable[[Callable[P, R]], LocalTool[P, R]]: ...
 def tool(
     function: Callable[..., Any] | None = None,
@@ -63,11 +71,17 @@ def tool(
     effect: EffectName = "writes",
     name: str | None = None,
     description: str | None = None,
+    on_error: OnErrorName = "to_model",
+    retry: RetryPolicy | None = None,
 ) -> object:
     """Make a function a tool: `@tool`, or `@tool(effect="reads")`.
 
     The name is the function's unless given: 1 to 64 of A-Z, a-z, 0-9, `_` and `-`. The description
     is the first paragraph of its docstring unless given. Without an effect it counts as `writes`.
+
+    `on_error` says what an error of the tool does: it is told to the model, fails the turn, or the
+    tool is tried again as `retry` says and only then does one of the two. A tool that writes is
+    tried again only when it raised `NotDone`.
 
     Raises:
         ToolDeclarationError: the function cannot be a tool as it stands; says what to change.
@@ -82,6 +96,8 @@ def tool(
             description=_first_paragraph(declared) if description is None else description,
             parameters=parameters.schema,
             effect=_effect(called, effect),
+            on_error=_on_error(called, on_error, retry),
+            retry=retry or RetryPolicy(),
         )
         return LocalTool(spec=spec, function=declared, parameters=parameters)
 
@@ -150,3 +166,17 @@ def _effect(name: str, effect: str) -> Effect:
 def _first_paragraph(function: Callable[..., object]) -> str:
     text = inspect.getdoc(function) or ""
     return " ".join(text.split("\n\n")[0].split())
+
+
+def _on_error(name: str, on_error: str, retry: RetryPolicy | None) -> OnError:
+    try:
+        known = OnError(on_error)
+    except ValueError:
+        kinds = ", ".join(repr(kind.value) for kind in OnError)
+        refuse_tool(name, f"on_error is one of {kinds}, not {on_error!r}")
+    retries = known in {OnError.RETRY_THEN_FAIL, OnError.RETRY_THEN_MODEL}
+    if retries and (retry is None or retry.max_retries < 1):
+        refuse_tool(name, f"on_error={known.value!r} needs retry=RetryPolicy(max_retries=...)")
+    if retry is not None and not retries:
+        refuse_tool(name, f"retry is of no use with on_error={known.value!r}")
+    return known

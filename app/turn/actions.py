@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 from app.turn.failures import FailureType
 from app.turn.ids import FailureId
-from app.turn.state import Paused, RetryScheduled, Turn, WaitingForModel
+from app.turn.state import Paused, RetryScheduled, ToolRetryScheduled, Turn, WaitingForModel
 
 Command: TypeAlias = Literal[
     "RETRY_MODEL",
@@ -43,7 +43,7 @@ def actions(turn: Turn, *, at: datetime) -> tuple[Action, ...]:
             return (_retry(state), *_WITH_MESSAGE, _cancel(turn))
         case Paused():
             return (Action(command="RESUME"), *_WITH_MESSAGE, _cancel(turn))
-        case RetryScheduled(due_at=due_at):
+        case RetryScheduled(due_at=due_at) | ToolRetryScheduled(due_at=due_at):
             due = at >= due_at
             return (
                 Action(command="CONTINUE"),

@@ -20,15 +20,17 @@ class Effect(StrEnum):
     WRITES = "writes"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolSpec:
-    """A tool as the model and the core see it; the function behind it is the toolbox's affair."""
+class OnError(StrEnum):
+    """What a tool's error does (turn semantics C10).
 
-    name: str
-    description: str
-    parameters: str
-    """The JSON Schema of the arguments, as JSON text."""
-    effect: Effect = Effect.WRITES
+    Retries need a tool that may run again: one that reads, is idempotent, or says itself that
+    nothing was done.
+    """
+
+    TO_MODEL = "to_model"
+    FAIL_TURN = "fail_turn"
+    RETRY_THEN_FAIL = "retry_then_fail"
+    RETRY_THEN_MODEL = "retry_then_model"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +45,20 @@ class RetryPolicy:
     jitter: Literal["full", "none"] = "full"
     max_retry_after: timedelta = timedelta(minutes=5)
     """A longer stated wait parks the turn at once, showing the time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolSpec:
+    """A tool as the model and the core see it; the function behind it is the toolbox's affair."""
+
+    name: str
+    description: str
+    parameters: str
+    """The JSON Schema of the arguments, as JSON text."""
+    effect: Effect = Effect.WRITES
+    on_error: OnError = OnError.TO_MODEL
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    """For the two kinds of `on_error` that retry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,7 +25,7 @@ from app.turn import inputs as i
 from app.turn.agent import Agent
 from app.turn.evolve import advance
 from app.turn.next_step import RecoverLostStep, Rest, next_step
-from app.turn.state import CallingModel, RetryScheduled, RunningTools, Turn
+from app.turn.state import CallingModel, RetryScheduled, RunningTools, ToolRetryScheduled, Turn
 from app.turn.steps import begin_next, cancelled, end_step, failed
 
 
@@ -91,7 +91,7 @@ def decide_request(  # noqa: C901 - it only routes
 def _begun(turn: Turn, given: i.BeginStep, *, at: datetime, agent: Agent) -> tuple[e.Event, ...]:
     if isinstance(next_step(turn, at=at), Rest | RecoverLostStep):
         return ()
-    if isinstance(turn.state, RetryScheduled):
+    if isinstance(turn.state, RetryScheduled | ToolRetryScheduled):
         resumed = decide_requests.resumed(turn, "RETRY", at=at)
         after = advance(turn, (resumed,))
         return (resumed, *begin_next(after, agent, given.attempt_id, at=at))

@@ -29,6 +29,7 @@ from app.turn.state import (
     RetryScheduled,
     RunningTools,
     Status,
+    ToolRetryScheduled,
     Turn,
     WaitingForModel,
 )
@@ -79,7 +80,7 @@ def scheduled_retry_taken(
 ) -> tuple[e.Event, ...]:
     """`RETRY` takes a retry that is due, `CONTINUE` takes it now (T64 to T66)."""
     state = turn.state
-    if not isinstance(state, RetryScheduled):
+    if not isinstance(state, RetryScheduled | ToolRetryScheduled):
         raise _does_not_fit(turn, command)
     if command == "RETRY" and at < state.due_at:
         detail = f"the retry is due at {state.due_at.isoformat()}; CONTINUE takes it now"
@@ -126,7 +127,7 @@ def resumed(
 ) -> e.TurnResumed:
     """A blocked turn goes on; how long it was blocked is part of the fact."""
     blocked = turn.state
-    if not isinstance(blocked, RetryScheduled | WaitingForModel | Paused):
+    if not isinstance(blocked, RetryScheduled | ToolRetryScheduled | WaitingForModel | Paused):
         raise TurnNotBlocked(turn, f"turn {turn.identity.turn_id!r} is {turn.status}")
     waited = max(at - blocked.requested_at, timedelta(0))
     return e.TurnResumed(command_type=command, waited=waited, correlation_id=correlation_id)

@@ -1,54 +1,76 @@
 """Rules for tools that ended.
 
-A result is kept as soon as it is known, in the place its call has reserved. When the last call of
-the round is answered the next model call begins in the same commit; until then free places are
-filled with calls that have not begun. A cancellation or a pause keeps results that are known and
-begins nothing more (case 124). A worker that stops begins nothing more either: a mark for a tool
-that is never entered would make of "certainly not done" a "perhaps".
+A result is kept as soon as it is known, in the place its call has reserved (T45).
+
+    an error                  told to the model (T46), tried again later where the tool may run
+                              again (T47), or the end of the turn (T48), as the tool says
+    the last call answered    the next model call begins in the same commit
+    until then                free places are filled with calls that have not begun
+    only retries are left     the turn rests until the first of them is due
+    cancellation, pause       known results are kept, nothing more begins (case 124)
+    the worker stops          likewise: a mark for a tool that is never entered would make of
+                              "certainly not done" a "perhaps"
 """
 
+from collections.abc import Iterator
 from datetime import datetime
 
 from app.turn import events as e
 from app.turn import inputs as i
-from app.turn.agent import Agent
+from app.turn.agent import Agent, Effect, OnError, ToolSpec
 from app.turn.evolve import advance
+from app.turn.retry import jittered
 from app.turn.state import OpenCall, RunningTools, Turn
-from app.turn.steps import end_step, fill_slots, then_begin
+from app.turn.steps import end_step, failed, fill_slots, then_begin
 from app.turn.transcript import Outcome, ToolResult
+
+_RETRIES = frozenset({OnError.RETRY_THEN_FAIL, OnError.RETRY_THEN_MODEL})
 
 
 def tools_finished(
     turn: Turn, state: RunningTools, given: i.ToolsFinished, agent: Agent, *, at: datetime
 ) -> tuple[e.Event, ...]:
     """The results are kept, and what the round makes possible next begins (T45, T46, case 124)."""
-    results = _results(state, given.finished)
+    results = tuple(_results(state, given, agent, at))
     after = advance(turn, results)
-    stopping = turn.cancel_requested or turn.pause_requested
+    is_failing = state.is_failing or any(_fails_turn(event) for event in results)
     more = (
         ()
-        if stopping or given.next_attempt_id is None
-        else fill_slots(after, turn.limits_under(agent), state.attempt_id)
+        if is_failing or _is_told_to_stop(turn) or given.next_attempt_id is None
+        else fill_slots(after, turn.limits_under(agent), state.attempt_id, at=at)
     )
     if more or any(call.in_flight for call in after.open_calls):
         return (*results, *more)
     ended = (*results, end_step(turn))
-    if given.next_attempt_id is None and not stopping:
+    if is_failing and not turn.cancel_requested:
+        return (*ended, *failed(after, "tool_failed"))
+    if given.next_attempt_id is None and not _is_told_to_stop(turn):
         return ended
     return then_begin(turn, ended, agent, given.next_attempt_id or state.attempt_id, at=at)
 
 
-def _results(state: RunningTools, finished: tuple[i.FinishedCall, ...]) -> tuple[e.Event, ...]:
+def _is_told_to_stop(turn: Turn) -> bool:
+    return turn.cancel_requested or turn.pause_requested
+
+
+def _fails_turn(event: e.Event) -> bool:
+    return isinstance(event, e.ToolFailed) and event.fails_turn
+
+
+def _results(
+    state: RunningTools, given: i.ToolsFinished, agent: Agent, at: datetime
+) -> Iterator[e.Event]:
     """In declared order, whatever the order of arrival; unknown and closed calls are left out."""
-    by_id = {call.call_id: call for call in finished}
-    return tuple(
-        _result(call, by_id[call.call_id])
-        for call in state.calls
-        if call.in_flight and call.call_id in by_id
-    )
+    by_id = {call.call_id: call for call in given.finished}
+    for call in state.calls:
+        finished = by_id.get(call.call_id)
+        if call.in_flight and finished is not None:
+            yield _result(call, finished, agent.tool(call.tool_name), given.chance, at)
 
 
-def _result(call: OpenCall, finished: i.FinishedCall) -> e.Event:
+def _result(
+    call: OpenCall, finished: i.FinishedCall, spec: ToolSpec | None, chance: float, at: datetime
+) -> e.Event:
     result = ToolResult(
         call_id=call.call_id,
         tool_name=call.tool_name,
@@ -57,4 +79,19 @@ def _result(call: OpenCall, finished: i.FinishedCall) -> e.Event:
     )
     if finished.outcome is Outcome.COMPLETED:
         return e.ToolCompleted(position=call.position, result=result)
-    return e.ToolFailed(position=call.position, result=result)
+    if spec is not None and _is_tried_again(call, finished, spec):
+        return e.ToolAttemptFailed(
+            call_id=call.call_id,
+            tool_name=call.tool_name,
+            attempt=call.attempt,
+            error=finished.content,
+            retry_at=at + jittered(spec.retry, call.failures, chance),
+        )
+    fails = spec is not None and spec.on_error in {OnError.FAIL_TURN, OnError.RETRY_THEN_FAIL}
+    return e.ToolFailed(position=call.position, result=result, fails_turn=fails)
+
+
+def _is_tried_again(call: OpenCall, finished: i.FinishedCall, spec: ToolSpec) -> bool:
+    """Only what may run again, or says itself that nothing was done (the tool's `NotDone`)."""
+    may_run_again = spec.effect is not Effect.WRITES or finished.outcome is Outcome.NOT_STARTED
+    return spec.on_error in _RETRIES and may_run_again and call.failures < spec.retry.max_retries

@@ -75,7 +75,8 @@ class StepRecovered:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnSuspended:
     suspension_type: Literal["MODEL", "RETRY"]
-    record: FailureRecord
+    record: FailureRecord | None
+    """The model's failure; `None` when a tool is to be tried again."""
     requested_at: datetime
     next_runnable_at: datetime | None
     """When the turn goes on by itself; `None`: when somebody says so."""
@@ -260,7 +261,20 @@ class ToolFailed:
 
     position: int
     result: ToolResult
+    fails_turn: bool = False
     type: Literal["TOOL_FAILED"] = "TOOL_FAILED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolAttemptFailed:
+    """An attempt failed and another is to follow: the call stays open."""
+
+    call_id: CallId
+    tool_name: str
+    attempt: int
+    error: str
+    retry_at: datetime
+    type: Literal["TOOL_ATTEMPT_FAILED"] = "TOOL_ATTEMPT_FAILED"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -300,6 +314,7 @@ Event: TypeAlias = (
     | ToolStarted
     | ToolCompleted
     | ToolFailed
+    | ToolAttemptFailed
     | ToolInterrupted
 )
 

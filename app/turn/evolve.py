@@ -25,6 +25,7 @@ from app.turn.state import (
     RetryScheduled,
     RunningTools,
     Terminal,
+    ToolRetryScheduled,
     ToolsDue,
     Turn,
     WaitingForModel,
@@ -73,12 +74,14 @@ def evolve(turn: Turn, event: e.Event) -> Turn:
     return replace(_changed(turn, event), version=turn.version + 1)
 
 
-def _changed(turn: Turn, event: e.Event) -> Turn:  # noqa: C901 - it only routes
+def _changed(turn: Turn, event: e.Event) -> Turn:  # noqa: C901, PLR0912 - it only routes
     match event:
         case e.ModelStarted() | e.ModelText() | e.ModelReasoning() | e.ModelCompleted():
             return _model_changed(turn, event)
-        case e.ToolRequested() | e.ToolStarted():
+        case e.ToolRequested() | e.ToolStarted() | e.ToolAttemptFailed():
             return _call_changed(turn, event)
+        case e.ToolFailed(fails_turn=True):
+            return _without_call(_failing(turn), event.result.call_id)
         case e.ToolCompleted() | e.ToolFailed() | e.ToolInterrupted():
             return _without_call(turn, event.result.call_id)
         case e.TurnSuspended() | e.RetryWasScheduled() | e.TurnPaused() | e.TurnResumed():
@@ -156,7 +159,13 @@ def _answered(turn: Turn, event: e.ModelCompleted) -> Turn:
     )
 
 
-def _call_changed(turn: Turn, event: e.ToolRequested | e.ToolStarted) -> Turn:
+def _failing(turn: Turn) -> Turn:
+    if isinstance(turn.state, RunningTools):
+        return replace(turn, state=replace(turn.state, is_failing=True))
+    return turn
+
+
+def _call_changed(turn: Turn, event: e.ToolRequested | e.ToolStarted | e.ToolAttemptFailed) -> Turn:
     match event:
         case e.ToolRequested():
             call = OpenCall(
@@ -169,19 +178,41 @@ def _call_changed(turn: Turn, event: e.ToolRequested | e.ToolStarted) -> Turn:
             return replace(turn, state=state, next_position=event.position + 1)
         case e.ToolStarted(call_id=call_id, attempt=attempt):
             calls = tuple(
-                replace(call, attempt=attempt, in_flight=True) if call.call_id == call_id else call
+                replace(call, attempt=attempt, in_flight=True, retry_at=None)
+                if call.call_id == call_id
+                else call
                 for call in turn.open_calls
             )
             running = RunningTools(
                 attempt_id=event.attempt_id, asked_at=_asked_at(turn), calls=calls
             )
             return replace(turn, state=running, counters=_count(turn, tool_calls=1))
+        case e.ToolAttemptFailed():
+            return _attempt_failed(turn, event)
+
+
+def _attempt_failed(turn: Turn, event: e.ToolAttemptFailed) -> Turn:
+    calls = tuple(
+        replace(
+            call,
+            in_flight=False,
+            failures=call.attempt,
+            retry_at=event.retry_at,
+            previous_error=event.error,
+        )
+        if call.call_id == event.call_id
+        else call
+        for call in turn.open_calls
+    )
+    if isinstance(turn.state, RunningTools) and any(call.in_flight for call in calls):
+        return replace(turn, state=replace(turn.state, calls=calls))
+    return replace(turn, state=ToolsDue(asked_at=_asked_at(turn), calls=calls))
 
 
 def _without_call(turn: Turn, call_id: CallId) -> Turn:
     calls = tuple(call for call in turn.open_calls if call.call_id != call_id)
     counters = replace(turn.counters, consecutive_retries=0)
-    if isinstance(turn.state, Paused):
+    if isinstance(turn.state, Paused | ToolRetryScheduled):
         return replace(turn, state=replace(turn.state, calls=calls), counters=counters)
     if not calls:
         return replace(turn, state=ModelDue(), counters=counters)
@@ -193,7 +224,11 @@ def _without_call(turn: Turn, call_id: CallId) -> Turn:
 def _asked_at(turn: Turn) -> int:
     """Calls are asked for by the message just added, or by the one their round knows."""
     match turn.state:
-        case ToolsDue(asked_at=asked_at) | RunningTools(asked_at=asked_at):
+        case (
+            ToolsDue(asked_at=asked_at)
+            | RunningTools(asked_at=asked_at)
+            | ToolRetryScheduled(asked_at=asked_at)
+        ):
             return asked_at
         case Paused(asked_at=int(asked_at)):
             return asked_at
@@ -205,8 +240,8 @@ def _wait_changed(
     turn: Turn, event: e.TurnSuspended | e.RetryWasScheduled | e.TurnPaused | e.TurnResumed
 ) -> Turn:
     match event:
-        case e.TurnSuspended(record=record, requested_at=requested_at):
-            return replace(turn, state=WaitingForModel(record=record, requested_at=requested_at))
+        case e.TurnSuspended():
+            return replace(turn, state=_suspended(turn, event))
         case e.RetryWasScheduled(due_at=due_at):
             return _scheduled(turn, due_at)
         case e.TurnPaused():
@@ -228,8 +263,10 @@ def _paused(turn: Turn, event: e.TurnPaused) -> Paused:
 
 def _resumed(turn: Turn, event: e.TurnResumed) -> Turn:
     """On at the cursor: what is still open is run, else the model is called."""
-    kept = turn.counters.consecutive_retries if event.command_type == "RETRY" else 0
-    calls = turn.open_calls
+    is_retry = event.command_type == "RETRY"
+    kept = turn.counters.consecutive_retries if is_retry else 0
+    # Whoever goes on before a retry is due wants it now.
+    calls = tuple(c if is_retry else replace(c, retry_at=None) for c in turn.open_calls)
     return replace(
         turn,
         state=ToolsDue(asked_at=_asked_at(turn), calls=calls) if calls else ModelDue(),
@@ -239,7 +276,23 @@ def _resumed(turn: Turn, event: e.TurnResumed) -> Turn:
     )
 
 
+def _suspended(turn: Turn, event: e.TurnSuspended) -> WaitingForModel | ToolRetryScheduled:
+    if event.record is not None:
+        return WaitingForModel(record=event.record, requested_at=event.requested_at)
+    if event.next_runnable_at is None:
+        message = "a tool's retry has a time"
+        raise JournalError(message)
+    return ToolRetryScheduled(
+        requested_at=event.requested_at,
+        due_at=event.next_runnable_at,
+        asked_at=_asked_at(turn),
+        calls=turn.open_calls,
+    )
+
+
 def _scheduled(turn: Turn, due_at: datetime) -> Turn:
+    if isinstance(turn.state, ToolRetryScheduled):
+        return replace(turn, counters=_count(turn, retries=1))
     if not isinstance(turn.state, WaitingForModel):
         message = "RETRY_SCHEDULED follows TURN_SUSPENDED"
         raise JournalError(message)

@@ -143,6 +143,8 @@ class ToolsFinished:
     finished: tuple[FinishedCall, ...]
     next_attempt_id: AttemptId | None
     """`None`: the worker is about to stop, so nothing more is to begin."""
+    chance: float = 1.0
+    """As for `ModelGaveUp`, should one of them be tried again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

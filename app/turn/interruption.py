@@ -15,7 +15,7 @@ _WORDS = {
         "check the current state before you try it again."
     ),
     Outcome.CANCELLED: "The call was cancelled before it started. Nothing was done.",
-    Outcome.SUPERSEDED: "The call was not started: a new message of the user came first.",
+    Outcome.SUPERSEDED: "The call was given up: a new message of the user came first.",
 }
 
 
@@ -41,5 +41,5 @@ def closing(turn: Turn, words: str) -> tuple[e.Event, ...]:
 
 
 def _outcome_at_end(call: OpenCall) -> Outcome:
-    """A started call is `unknown`: stopping our side does not show that nothing was done."""
-    return Outcome.UNKNOWN if call.started else Outcome.CANCELLED
+    """A begun call is `unknown`: stopping our side does not show that nothing was done."""
+    return Outcome.UNKNOWN if call.may_have_run else Outcome.CANCELLED

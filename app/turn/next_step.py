@@ -15,6 +15,7 @@ from app.turn.state import (
     Ready,
     RetryScheduled,
     RunningTools,
+    ToolRetryScheduled,
     ToolsDue,
     Turn,
 )
@@ -58,5 +59,7 @@ def next_step(turn: Turn, *, at: datetime) -> Step:
             return RecoverLostStep(attempt_id=attempt_id)
         case RetryScheduled(due_at=due_at):
             return CallModel() if at >= due_at else Rest(until=due_at)
+        case ToolRetryScheduled(due_at=due_at):
+            return RunTools() if at >= due_at else Rest(until=due_at)
         case _:
             return Rest()

@@ -49,11 +49,11 @@ def tools_lost(
 
 
 def _reported(call: OpenCall) -> bool:
-    return call.started and call.effect is Effect.WRITES
+    return call.may_have_run and call.effect is Effect.WRITES
 
 
 def _rule(call: OpenCall) -> e.RecoveredCall:
-    match (call.started, call.effect):
+    match (call.may_have_run, call.effect):
         case (False, _):
             return e.RecoveredCall(call_id=call.call_id, rule="run")
         case (True, Effect.READS):

@@ -36,10 +36,13 @@ def retry_due_at(
     stated = failure.retry_after or timedelta()
     if stated > policy.max_retry_after:
         return None
+    return at + max(jittered(policy, retries_in_a_row, chance), stated)
+
+
+def jittered(policy: RetryPolicy, retries_in_a_row: int, chance: float) -> timedelta:
+    """The back-off as far as jitter lets it stand; `chance` is in [0, 1]."""
     delay = backoff(policy, retries_in_a_row)
-    if policy.jitter == "full":
-        delay *= min(max(chance, 0.0), 1.0)
-    return at + max(delay, stated)
+    return delay if policy.jitter == "none" else delay * min(max(chance, 0.0), 1.0)
 
 
 def backoff(policy: RetryPolicy, retries_in_a_row: int) -> timedelta:

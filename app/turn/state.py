@@ -91,10 +91,16 @@ class OpenCall:
     attempt: int = 0
     """Times the tool has been entered; 0 means it has certainly not been."""
     in_flight: bool = False
+    failures: int = 0
+    """Attempts that are known to have failed; each is to be followed by another."""
+    retry_at: datetime | None = None
+    """When the next attempt is due, after a failed one."""
+    previous_error: str | None = None
 
     @property
-    def started(self) -> bool:
-        return self.attempt > 0
+    def may_have_run(self) -> bool:
+        """Whether there is an attempt whose end is not known."""
+        return self.attempt > self.failures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +136,8 @@ class RunningTools:
     asked_at: int
     calls: tuple[OpenCall, ...]
     """All calls of the round without a result, in declared order."""
+    is_failing: bool = False
+    """A tool's error has decided that the turn fails once nothing is in flight."""
     kind: Literal["running_tools"] = "running_tools"
 
 
@@ -141,6 +149,17 @@ class RetryScheduled:
     requested_at: datetime
     due_at: datetime
     kind: Literal["retry_scheduled"] = "retry_scheduled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolRetryScheduled:
+    """A failed tool is tried again by itself at `due_at`; no call is in flight."""
+
+    requested_at: datetime
+    due_at: datetime
+    asked_at: int
+    calls: tuple[OpenCall, ...]
+    kind: Literal["tool_retry_scheduled"] = "tool_retry_scheduled"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,7 +221,7 @@ class LimitReached:
 
 
 Running: TypeAlias = ModelDue | CallingModel | ToolsDue | RunningTools
-Blocked: TypeAlias = RetryScheduled | WaitingForModel | Paused
+Blocked: TypeAlias = RetryScheduled | ToolRetryScheduled | WaitingForModel | Paused
 Terminal: TypeAlias = Completed | Failed | Cancelled | LimitReached
 State: TypeAlias = Ready | Running | Blocked | Terminal
 
@@ -254,7 +273,7 @@ class Turn:
     @property
     def cursor(self) -> Cursor:
         match self.state:
-            case ToolsDue() | RunningTools():
+            case ToolsDue() | RunningTools() | ToolRetryScheduled():
                 return Cursor.PROCESS_TOOLS
             case Completed() | Failed() | Cancelled() | LimitReached():
                 return Cursor.FINISHED
@@ -271,7 +290,12 @@ class Turn:
     def open_calls(self) -> tuple[OpenCall, ...]:
         """Calls without a result, in declared order."""
         match self.state:
-            case ToolsDue(calls=calls) | RunningTools(calls=calls) | Paused(calls=calls):
+            case (
+                ToolsDue(calls=calls)
+                | RunningTools(calls=calls)
+                | ToolRetryScheduled(calls=calls)
+                | Paused(calls=calls)
+            ):
                 return calls
             case _:
                 return ()
@@ -282,6 +306,15 @@ class Turn:
         match self.state:
             case CallingModel(attempt_id=attempt_id) | RunningTools(attempt_id=attempt_id):
                 return attempt_id
+            case _:
+                return None
+
+    @property
+    def due_at(self) -> datetime | None:
+        """When the turn goes on by itself."""
+        match self.state:
+            case RetryScheduled(due_at=due_at) | ToolRetryScheduled(due_at=due_at):
+                return due_at
             case _:
                 return None
 
@@ -301,7 +334,7 @@ def _status_of(state: State) -> Status:  # noqa: C901 - it only routes
             return Status.READY
         case ModelDue() | CallingModel() | ToolsDue() | RunningTools():
             return Status.RUNNING
-        case RetryScheduled():
+        case RetryScheduled() | ToolRetryScheduled():
             return Status.RETRY_SCHEDULED
         case WaitingForModel():
             return Status.WAITING_FOR_MODEL

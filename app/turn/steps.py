@@ -12,7 +12,7 @@ from app.turn.evolve import advance
 from app.turn.ids import AttemptId
 from app.turn.interruption import closing
 from app.turn.limits import Broken, broken_limit, free_tool_calls
-from app.turn.state import Cursor, LimitName, PauseCause, RunningTools, ToolsDue, Turn
+from app.turn.state import Cursor, LimitName, PauseCause, ToolsDue, Turn
 
 
 def begin_next(
@@ -28,7 +28,7 @@ def begin_next(
     if broken is not None:
         return _stopped_by(broken, turn, limits, at)
     if isinstance(turn.state, ToolsDue):
-        return begin_tools(turn, limits, attempt_id)
+        return begin_tools(turn, limits, attempt_id, at=at)
     return _begin_model(turn, agent, attempt_id)
 
 
@@ -57,20 +57,31 @@ def _begin_model(turn: Turn, agent: Agent, attempt_id: AttemptId) -> tuple[e.Eve
     return (_step_started(turn), started)
 
 
-def begin_tools(turn: Turn, limits: Limits, attempt_id: AttemptId) -> tuple[e.Event, ...]:
-    """Mark as many calls as begun as may be in flight, in declared order."""
-    step = () if isinstance(turn.state, RunningTools) else (_step_started(turn),)
-    return (*step, *fill_slots(turn, limits, attempt_id))
+def begin_tools(
+    turn: Turn, limits: Limits, attempt_id: AttemptId, *, at: datetime
+) -> tuple[e.Event, ...]:
+    """Mark as many calls as begun as may be in flight; rest when all wait for a retry."""
+    begun = fill_slots(turn, limits, attempt_id, at=at)
+    due_at = min((call.retry_at for call in turn.open_calls if call.retry_at), default=None)
+    if not begun and due_at is not None:
+        suspended = e.TurnSuspended(
+            suspension_type="RETRY", record=None, requested_at=at, next_runnable_at=due_at
+        )
+        failures = max(call.failures for call in turn.open_calls)
+        return (suspended, e.RetryWasScheduled(retry_count=failures, due_at=due_at))
+    return (_step_started(turn), *begun)
 
 
-def fill_slots(turn: Turn, limits: Limits, attempt_id: AttemptId) -> tuple[e.ToolStarted, ...]:
-    """Begin marks for the free places of the round."""
-    waiting = [call for call in turn.open_calls if not call.in_flight]
-    in_flight = len(turn.open_calls) - len(waiting)
+def fill_slots(
+    turn: Turn, limits: Limits, attempt_id: AttemptId, *, at: datetime
+) -> tuple[e.ToolStarted, ...]:
+    """Begin marks for the free places of the round, in declared order."""
+    in_flight = sum(call.in_flight for call in turn.open_calls)
     free = min(limits.parallel_tools - in_flight, free_tool_calls(turn, limits))
+    due = [c for c in turn.open_calls if not c.in_flight and (c.retry_at or at) <= at]
     return tuple(
         e.ToolStarted(call_id=call.call_id, attempt_id=attempt_id, attempt=call.attempt + 1)
-        for call in waiting[: max(free, 0)]
+        for call in due[: max(free, 0)]
     )
 
 

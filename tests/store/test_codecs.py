@@ -15,6 +15,7 @@ from app.turn.transcript import AssistantMessage, Message, UserMessage
 # Text as it can come: U+0000 included; halves of a pair are refused at the edge.
 st.register_type_strategy(str, st.text(st.characters(exclude_categories=["Cs"]), max_size=12))
 st.register_type_strategy(int, st.integers(0, 2**31 - 1))
+st.register_type_strategy(float, st.floats(0, 1e9))
 st.register_type_strategy(datetime, st.datetimes(timezones=st.just(UTC)))
 st.register_type_strategy(timedelta, st.timedeltas(timedelta(0), timedelta(days=400)))
 

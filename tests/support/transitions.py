@@ -12,6 +12,7 @@ from app.turn.ids import CallId, FailureId
 from app.turn.state import Turn
 from app.turn.transcript import ModelAnswer, Outcome, StopReason
 from tests.support.turns import (
+    FLAKY,
     OVERLOADED,
     QUOTA,
     REFUSED,
@@ -28,6 +29,11 @@ Given: TypeAlias = Callable[[Told], i.Input]
 
 def _retrying() -> Told:
     return Told(an_agent(retry=RetryPolicy(max_retries=1)))
+
+
+def _flaky() -> Told:
+    told = Told().begun().answered(an_answer("", a_call("A", FLAKY)))
+    return told.finished("A", outcome=Outcome.ERROR)
 
 
 def _one_at_a_time() -> Told:
@@ -52,6 +58,11 @@ STATES: Mapping[str, Callable[[], Told]] = {
     ),
     "RETRY_SCHEDULED": lambda: _retrying().begun().gave_up(OVERLOADED),
     "RETRY_SCHEDULED, due": lambda: _retrying().begun().gave_up(OVERLOADED).later(minutes=2),
+    "RETRY_SCHEDULED, of a tool": _flaky,
+    "RETRY_SCHEDULED, of a tool, due": lambda: _flaky().later(minutes=2),
+    "RUNNING, a tool is begun whose error is tried again": lambda: (
+        Told().begun().answered(an_answer("", a_call("A", FLAKY)))
+    ),
     "WAITING_FOR_MODEL": lambda: Told().begun().gave_up(QUOTA),
     "PAUSED, a model call is next": lambda: Told().begun().paused(),
     "PAUSED, a tool is next": lambda: _one_at_a_time().paused().finished("A"),

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Self
 
 from app.turn import inputs as i
-from app.turn.agent import Agent, Effect, Limits, RetryPolicy, ToolSpec
+from app.turn.agent import Agent, Effect, Limits, OnError, RetryPolicy, ToolSpec
 from app.turn.decide import decide
 from app.turn.events import Event, added_message
 from app.turn.evolve import advance, fold
@@ -41,9 +41,21 @@ QUOTA = ModelFailure(type=FailureType.QUOTA_EXCEEDED, message="no credit", retry
 OVERLOADED = ModelFailure(type=FailureType.OVERLOADED, message="busy", retryable=True)
 REFUSED = RequestRefused(message="not this", http_status=400)
 
+TWICE = RetryPolicy(max_retries=2)
 READS = ToolSpec(name="look_up", description="", parameters="{}", effect=Effect.READS)
 IDEMPOTENT = ToolSpec(name="book", description="", parameters="{}", effect=Effect.IDEMPOTENT)
 WRITES = ToolSpec(name="pay", description="", parameters="{}", effect=Effect.WRITES)
+FLAKY = ToolSpec(
+    name="fetch",
+    description="",
+    parameters="{}",
+    effect=Effect.READS,
+    on_error=OnError.RETRY_THEN_MODEL,
+    retry=TWICE,
+)
+VITAL = ToolSpec(
+    name="verify", description="", parameters="{}", on_error=OnError.RETRY_THEN_FAIL, retry=TWICE
+)
 
 
 def an_agent(*, retry: RetryPolicy | None = None, limits: Limits | None = None) -> Agent:
@@ -52,7 +64,7 @@ def an_agent(*, retry: RetryPolicy | None = None, limits: Limits | None = None) 
         version=AgentVersion("1"),
         instructions="",
         model=None,
-        tools=(READS, IDEMPOTENT, WRITES),
+        tools=(READS, IDEMPOTENT, WRITES, FLAKY, VITAL),
         retry=retry or RetryPolicy(),
         limits=limits or Limits(),
     )

@@ -42,7 +42,7 @@ agents = st.builds(
 calls = st.builds(
     ToolCall,
     call_id=st.sampled_from(["", "A", "B", "C"]).map(CallId),
-    tool_name=st.sampled_from(["look_up", "book", "pay", "nonsense"]),
+    tool_name=st.sampled_from(["look_up", "book", "pay", "fetch", "verify", "nonsense"]),
     arguments=st.just("{}"),
     problem=st.sampled_from([None, None, None, "cut off"]),
 )
