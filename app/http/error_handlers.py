@@ -15,7 +15,7 @@ from app.runner.commit import VersionMoved
 from app.services.errors import Refused
 from app.turn.actions import actions
 from app.turn.errors import Rejected
-from app.turn.state import RetryScheduled, Turn
+from app.turn.state import Turn
 
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _MOST_FIELDS = 20
@@ -61,7 +61,7 @@ def install(app: FastAPI, clock: Clock) -> None:
 def _what_is_true(turn: Turn, clock: Clock) -> dict[str, Any]:
     """What a refused caller needs to go on: the state as it is, and what it admits."""
     failure = turn.current_failure
-    due_at = turn.state.due_at if isinstance(turn.state, RetryScheduled) else None
+    due_at = turn.due_at
     return {
         "turnId": turn.identity.turn_id,
         "conversationId": turn.identity.conversation_id,

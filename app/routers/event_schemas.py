@@ -57,6 +57,8 @@ def event_data(  # noqa: C901 - it only routes
             return _answered(event)
         case e.ModelFailed() | e.TurnSuspended():
             return _failure_data(event, reader)
+        case e.ToolAttemptFailed():
+            return _attempt_failed(event)
         case e.ToolCompleted() | e.ToolFailed() | e.ToolInterrupted():
             return {"position": event.position} | _result(event.result)
         case e.StepRecovered():
@@ -128,6 +130,16 @@ def _recovered(event: e.StepRecovered) -> dict[str, Any]:
         "attemptId": event.attempt_id,
         "discardFrom": event.discard_from,
         "calls": [{"callId": call.call_id, "rule": call.rule} for call in event.calls],
+    }
+
+
+def _attempt_failed(event: e.ToolAttemptFailed) -> dict[str, Any]:
+    return {
+        "callId": event.call_id,
+        "toolName": event.tool_name,
+        "attempt": event.attempt,
+        "error": event.error,
+        "nextRunnableAt": event.retry_at,
     }
 
 

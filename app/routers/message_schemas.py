@@ -1,7 +1,7 @@
 """Messages and conversations, in and out."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
@@ -64,17 +64,13 @@ def _lacks_content(said: object) -> bool:
     return isinstance(said, dict) and "content" not in said
 
 
-class MessageBody(Input):
-    """A user's message."""
+class SaidBody(Input):
+    """What a user says."""
 
     content: AnyContent = Field(description="Text, or parts: text and images by URL.")
     message_id: Id | None = Field(
         default=None,
         description="Makes the message safe to send twice. Made by the server when absent.",
-    )
-    agent_id: Id | None = Field(default=None, description="Who answers a new conversation.")
-    when_running: Literal["reject"] = Field(
-        default="reject", description="What to do while the conversation's turn is at work."
     )
 
     @model_validator(mode="before")
@@ -85,7 +81,7 @@ class MessageBody(Input):
         return said
 
     @model_validator(mode="after")
-    def _says_something(self) -> "MessageBody":
+    def _says_something(self) -> Self:
         if not any(_is_said(part) for part in self.parts()):
             message = "content is blank"
             raise ValueError(message)
@@ -98,6 +94,15 @@ class MessageBody(Input):
             TextPart(text=part.text) if isinstance(part, TextInput) else ImagePart(url=part.url)
             for part in self.content
         )
+
+
+class MessageBody(SaidBody):
+    """A user's message to a conversation."""
+
+    agent_id: Id | None = Field(default=None, description="Who answers a new conversation.")
+    when_running: Literal["reject"] = Field(
+        default="reject", description="What to do while the conversation's turn is at work."
+    )
 
 
 def _is_said(part: ContentPart) -> bool:

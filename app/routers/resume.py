@@ -16,17 +16,22 @@ from app.routers.answers import (
     wants_events,
 )
 from app.routers.deps import CallerDep, IfMatch, LanguageDep, Prefer, StateDep, TurnPath
-from app.routers.turn_schemas import (
+from app.routers.resume_schemas import (
     ContinueBody,
     FailureBody,
+    ReplanBody,
+    ResumeTurnBody,
     RetryBody,
     RetryModelBody,
-    TurnOutput,
+    limit_change,
 )
+from app.routers.turn_schemas import TurnOutput
+from app.services.deps import Caller, Services
 from app.services.follow import Cursor
-from app.services.turns import ResumeCommand, resume, wait_until_at_rest
-from app.turn.ids import FailureId, TurnId
-from app.turn.inputs import ContinueNow, Retry, RetryModel
+from app.services.messages import Posted, Replacement, replan
+from app.services.turns import Commanded, resume, resume_under, wait_until_at_rest
+from app.turn.ids import FailureId, MessageId, TurnId
+from app.turn.inputs import ContinueNow, Resume, Retry, RetryModel
 
 router = APIRouter(prefix="/turns/{turnId}/resume", tags=["turns"])
 
@@ -40,14 +45,16 @@ def _form(body: object) -> str | None:
 
 
 CommandBody: TypeAlias = Annotated[
-    RetryModelBody | RetryBody | ContinueBody, Field(discriminator="command")
+    RetryModelBody | RetryBody | ContinueBody | ResumeTurnBody | ReplanBody,
+    Field(discriminator="command"),
 ]
 ResumeBody: TypeAlias = Annotated[
     Annotated[CommandBody, Tag("command")] | Annotated[FailureBody, Tag("RETRY_MODEL")],
     Discriminator(
         _form,
         custom_error_type="command_missing",
-        custom_error_message="say a command: RETRY_MODEL with a failureId, RETRY, or CONTINUE",
+        custom_error_message="say a command: RETRY_MODEL with a failureId, RETRY, CONTINUE, "
+        "RESUME, or REPLAN_WITH_MESSAGE with a message",
     ),
 ]
 
@@ -59,6 +66,7 @@ ResumeBody: TypeAlias = Annotated[
     responses={200: EVENT_STREAM, 202: {"headers": TURN_HEADERS}},
     openapi_extra=may_answer(
         "turn_not_found",
+        "forbidden",
         "turn_not_blocked",
         "turn_terminal",
         "wrong_command",
@@ -79,13 +87,15 @@ async def resume_a_turn(
     prefer: Prefer,
     if_match: IfMatch,
 ) -> Response:
-    """Goes on with a waiting turn from where it stood; adds no message.
+    """Goes on with a waiting turn from where it stood.
 
     `RETRY_MODEL` names the failure the turn waits for now. `RETRY` takes a scheduled retry that is
-    due, `CONTINUE` takes it at once.
+    due, `CONTINUE` takes it at once. `RESUME` goes on with a paused turn, for operators under other
+    limits where `changes` say so. `REPLAN_WITH_MESSAGE` closes every open call and goes on with its
+    message; the others add no message.
     """
     services = state.services
-    done = await resume(services, caller, TurnId(turn_id), _given(body), expected_version=if_match)
+    done = await _done(services, caller, TurnId(turn_id), body, if_match)
     if wants_events(request):
         return stream_answer(
             state,
@@ -100,7 +110,31 @@ async def resume_a_turn(
     return json_answer(answer, 202, turn_headers(stored) | prefer.applied)
 
 
-def _given(body: RetryModelBody | FailureBody | RetryBody | ContinueBody) -> ResumeCommand:
+async def _done(
+    services: Services,
+    caller: Caller,
+    turn_id: TurnId,
+    body: CommandBody | FailureBody,
+    version: int | None,
+) -> Commanded | Posted:
+    match body:
+        case ReplanBody(message=message):
+            given = Replacement(
+                turn_id=turn_id,
+                content=message.parts(),
+                message_id=MessageId(message.message_id or services.new_id("msg")),
+            )
+            return await replan(services, caller, given, expected_version=version)
+        case ResumeTurnBody() if (change := limit_change(body)) is not None:
+            return await resume_under(services, caller, turn_id, change, expected_version=version)
+        case _:
+            command = _command(body)
+            return await resume(services, caller, turn_id, command, expected_version=version)
+
+
+def _command(
+    body: RetryModelBody | FailureBody | RetryBody | ContinueBody | ResumeTurnBody,
+) -> RetryModel | Retry | ContinueNow | Resume:
     match body:
         case RetryModelBody(failure_id=failure_id) | FailureBody(failure_id=failure_id):
             return RetryModel(failure_id=FailureId(failure_id))
@@ -108,3 +142,5 @@ def _given(body: RetryModelBody | FailureBody | RetryBody | ContinueBody) -> Res
             return Retry()
         case ContinueBody():
             return ContinueNow()
+        case ResumeTurnBody():
+            return Resume()

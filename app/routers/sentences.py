@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Literal, TypeAlias
 
 from app.turn.failures import FailureRecord, FailureType, TokenLimitPhase
-from app.turn.state import Failed, LimitReached, Turn
+from app.turn.state import Failed, LimitReached, PauseCause, Paused, Turn
 
 _QUALITY = re.compile(r"q=([01](?:\.\d{0,3})?)")
 
@@ -70,9 +70,25 @@ _FAILED: Mapping[str, _Words] = {
         "en": "The model does not take this request. Change it and send it again.",
         "zh": "模型不接受此请求。请修改后重新发送。",
     },
+    "tool_failed": {
+        "en": "A tool failed that the turn cannot do without.",
+        "zh": "本轮必需的一个工具执行失败。",
+    },
     "internal_error": {
         "en": "The turn ended because of an error on our side. Send the message again.",
         "zh": "由于我方的错误，本轮已结束。请重新发送消息。",
+    },
+}
+
+_PAUSED: Mapping[PauseCause, _Words] = {
+    PauseCause.PERSON: {
+        "en": "The turn is paused. Resume goes on from where it stands.",
+        "zh": "本轮已暂停。继续后将从当前位置接着进行。",
+    },
+    PauseCause.LIMIT: {
+        "en": "The turn reached a limit of its agent and is paused. An operator can raise the "
+        "limit and resume it.",
+        "zh": "本轮达到了智能体的上限，已暂停。运维人员可以提高上限并继续。",
     },
 }
 
@@ -111,6 +127,8 @@ def sentence_for(turn: Turn, language: Language, retry_at: datetime | None) -> s
             return _FAILED.get(reason, _FAILED["internal_error"])[language]
         case LimitReached():
             return _LIMIT[language]
+        case Paused(cause=cause):
+            return _PAUSED[cause][language]
         case _:
             return None
 

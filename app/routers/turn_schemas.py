@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -10,40 +10,22 @@ from app.http.problems import action_json
 from app.ports import StoredTurn
 from app.routers.failure_schemas import FullFailure, SafeFailure, failure_output, millis
 from app.routers.sentences import Language, sentence_for
-from app.routers.wire import Input, Output, is_absent
+from app.routers.wire import Output, is_absent
 from app.services.principal import Principal
 from app.turn.actions import actions
-from app.turn.state import Completed, Cursor, RetryScheduled, Status, Turn, WaitingForModel
+from app.turn.state import (
+    Completed,
+    Cursor,
+    LimitName,
+    PauseCause,
+    Paused,
+    RetryScheduled,
+    Status,
+    ToolRetryScheduled,
+    Turn,
+    WaitingForModel,
+)
 from app.turn.transcript import StopReason
-
-FailureIdText = Annotated[
-    str, Field(min_length=1, description="The failure the turn waits for now.")
-]
-
-
-class RetryModelBody(Input):
-    """Sends the failed request again."""
-
-    command: Literal["RETRY_MODEL"]
-    failure_id: FailureIdText
-
-
-class FailureBody(Input):
-    """`RETRY_MODEL` in short: a body that holds only the failureId."""
-
-    failure_id: FailureIdText
-
-
-class RetryBody(Input):
-    """Takes a scheduled retry that is due."""
-
-    command: Literal["RETRY"]
-
-
-class ContinueBody(Input):
-    """Takes a scheduled retry before it is due."""
-
-    command: Literal["CONTINUE"]
 
 
 class ActionOutput(Output):
@@ -56,12 +38,23 @@ class ActionOutput(Output):
 
 
 class SuspensionOutput(Output):
+    """What the turn waits for."""
+
     suspension_type: Literal["MODEL", "RETRY"]
-    correlation_id: str
+    correlation_id: str | None
+    """The failureId; null when a tool is to be tried again."""
     requested_at: datetime
     timeout_millis: int | None
     next_runnable_at: datetime | None
-    model_failure: SafeFailure | FullFailure
+    model_failure: SafeFailure | FullFailure | None
+
+
+class PauseOutput(Output):
+    """Why the turn is paused, and since when."""
+
+    cause: PauseCause
+    limit: LimitName | None
+    requested_at: datetime
 
 
 class UsageOutput(Output):
@@ -94,6 +87,7 @@ class TurnOutput(Output):
     version: int
     suspension: SuspensionOutput | None
     waits: list[SuspensionOutput]
+    pause: PauseOutput | None
     failure_id: str | None
     failure_type: str | None
     retry_after_millis: int | None
@@ -101,6 +95,7 @@ class TurnOutput(Output):
     message: str | None
     actions: list[ActionOutput]
     cancel_requested: bool
+    pause_requested: bool
     final_output: str | None
     """The last answer's text."""
     output: None = None
@@ -181,7 +176,9 @@ def _turn_fields(
         "retry_at": retry_at,
         "message": sentence_for(turn, language, retry_at),
         "actions": _actions(turn, at),
+        "pause": _pause(turn),
         "cancel_requested": turn.cancel_requested,
+        "pause_requested": turn.pause_requested,
         "stop_reason": turn.state.stop_reason if isinstance(turn.state, Completed) else None,
         "usage": UsageOutput.model_validate(turn.usage, from_attributes=True),
         "counters": CountersOutput.model_validate(turn.counters, from_attributes=True),
@@ -198,21 +195,26 @@ def _retry_at(turn: Turn) -> datetime | None:
     match turn.state:
         case WaitingForModel() as state:
             return state.retry_at
-        case RetryScheduled(due_at=due_at):
-            return due_at
         case _:
-            return None
+            return turn.due_at
 
 
 def _suspension(turn: Turn, principal: Principal, language: Language) -> SuspensionOutput | None:
     state = turn.state
-    if not isinstance(state, WaitingForModel | RetryScheduled):
+    if not isinstance(state, WaitingForModel | RetryScheduled | ToolRetryScheduled):
         return None
+    failure = turn.current_failure
     return SuspensionOutput(
-        suspension_type="RETRY" if isinstance(state, RetryScheduled) else "MODEL",
-        correlation_id=state.record.failure_id,
+        suspension_type="MODEL" if isinstance(state, WaitingForModel) else "RETRY",
+        correlation_id=failure and failure.failure_id,
         requested_at=state.requested_at,
         timeout_millis=None,
-        next_runnable_at=state.due_at if isinstance(state, RetryScheduled) else None,
-        model_failure=failure_output(state.record, principal, language),
+        next_runnable_at=turn.due_at,
+        model_failure=failure and failure_output(failure, principal, language),
     )
+
+
+def _pause(turn: Turn) -> PauseOutput | None:
+    if not isinstance(turn.state, Paused):
+        return None
+    return PauseOutput.model_validate(turn.state, from_attributes=True)

@@ -19,7 +19,7 @@ from app.routers.deps import (
 )
 from app.routers.turn_schemas import TurnOutput, TurnPage
 from app.routers.wire import ID_PATTERN
-from app.services.turns import cancel, get_turn, list_turns
+from app.services.turns import cancel, get_turn, list_turns, pause
 from app.turn.ids import ConversationId, TurnId
 from app.turn.state import Status
 
@@ -69,6 +69,42 @@ async def read_a_turn(
     stored = await get_turn(services, caller, TurnId(turn_id))
     body = await turn_resource(services, caller, stored, language)
     return json_answer(body, 200, turn_headers(stored))
+
+
+@router.post(
+    f"{_ONE}/pause",
+    response_model=TurnOutput,
+    responses={
+        200: {"headers": TURN_HEADERS},
+        202: {
+            "model": TurnOutput,
+            "description": "It pauses as soon as tools in flight have ended.",
+            "headers": TURN_HEADERS,
+        },
+    },
+    openapi_extra=may_answer(
+        "turn_not_found",
+        "wrong_command",
+        "turn_terminal",
+        "version_conflict",
+        "precondition_failed",
+    ),
+)
+async def pause_a_turn(
+    turn_id: TurnPath,
+    services: ServicesDep,
+    caller: CallerDep,
+    language: LanguageDep,
+    if_match: IfMatch,
+) -> Response:
+    """Stops the turn where it stands, at once (200) or when tools in flight have ended (202).
+
+    A model call is dropped. `RESUME` goes on with everything that was kept.
+    """
+    stored = await pause(services, caller, TurnId(turn_id), expected_version=if_match)
+    body = await turn_resource(services, caller, stored, language)
+    is_paused = stored.turn.status is Status.PAUSED
+    return json_answer(body, 200 if is_paused else 202, turn_headers(stored))
 
 
 @router.post(

@@ -3,6 +3,7 @@
     Refused
     ├── TurnNotFound             none, or none that the caller may see
     ├── ConversationNotFound     likewise
+    ├── Forbidden                the caller's role does not admit it
     ├── PayloadInvalid           the request says something that cannot be
     ├── AgentVersionUnavailable  the turn's agent cannot be loaded here
     └── Contended                it lost every race; the caller may try again
@@ -33,6 +34,12 @@ class ConversationNotFound(Refused):
     """There is no such conversation."""
 
     code: ClassVar[str] = "conversation_not_found"
+
+
+class Forbidden(Refused):
+    """Your role does not allow this."""
+
+    code: ClassVar[str] = "forbidden"
 
 
 class PayloadInvalid(Refused):

@@ -31,6 +31,7 @@ from app.turn.events import (
     ModelStarted,
     ModelText,
     StepRecovered,
+    TurnPaused,
     TurnSuspended,
 )
 from app.turn.ids import AttemptId, Identity, TurnId
@@ -104,7 +105,7 @@ def _attempt_open_after(event: Event, attempt_id: AttemptId | None) -> AttemptId
     match event:
         case ModelStarted(attempt_id=begun):
             return begun
-        case ModelCompleted() | StepRecovered() | TurnSuspended():
+        case ModelCompleted() | StepRecovered() | TurnSuspended() | TurnPaused():
             return None
         case _:
             return attempt_id
@@ -146,7 +147,7 @@ def _past(cursor: Cursor, sequence: int, event: Event) -> tuple[Cursor, Event | 
             start = offset + len(text) - len(news)
             moved = replace(moved, reasoning=max(cursor.reasoning, offset + len(text)))
             return moved, replace(event, offset=start, text=news) if news else None
-        case ModelStarted() | ModelCompleted() | StepRecovered() | TurnSuspended():
+        case ModelStarted() | ModelCompleted() | StepRecovered() | TurnSuspended() | TurnPaused():
             return Cursor(version=sequence), event  # no answer is open, or another one
         case _:
             return moved, event

@@ -34,8 +34,9 @@ from app.services.errors import (
 from app.turn.errors import ConversationBusy, Rejected, TurnTerminal
 from app.turn.evolve import fold
 from app.turn.ids import AgentId, ConversationId, Identity, MessageId, TurnId
-from app.turn.inputs import PostMessage
+from app.turn.inputs import PostMessage, Replan
 from app.turn.start import start
+from app.turn.state import BLOCKED
 from app.turn.transcript import ContentPart, TextPart, UserMessage, text_of
 
 _MOST_TRIES = 10
@@ -166,6 +167,63 @@ async def _gone_on(
         turn, PostMessage(message=message), Command(audit=audit, receipt=receipt)
     )
     return turn.identity.turn_id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replacement:
+    """A message that takes the place of whatever a turn waits for."""
+
+    turn_id: TurnId
+    content: tuple[ContentPart, ...]
+    message_id: MessageId
+
+
+async def replan(
+    services: Services,
+    caller: Caller,
+    given: Replacement,
+    *,
+    expected_version: int | None = None,
+) -> Posted:
+    """The turn, going on with the message; every open call is closed, nothing is an answer (T87).
+
+    Raises:
+        TurnNotFound, PayloadInvalid, AgentVersionUnavailable, Contended: as for a message.
+        Rejected: the turn waits for nothing.
+        VersionMoved: it is not at `expected_version`.
+    """
+    digest = _digest(given.content)
+    for _ in range(_MOST_TRIES):
+        stored = await _stored(services, caller, given.turn_id)
+        conversation_id = stored.turn.identity.conversation_id
+        draft = Draft(
+            conversation_id=conversation_id, content=given.content, message_id=given.message_id
+        )
+        found = await services.conversations.look_up(
+            caller.principal.scope, conversation_id, given.message_id
+        )
+        if found.received is not None:
+            taken = await _taken_before(services, caller, draft, found, digest)
+            return Posted(stored=taken, seen_version=0)
+        if stored.turn.status in BLOCKED:
+            require_agent(services, stored)
+        audit = caller.entry(
+            "REPLAN_WITH_MESSAGE", conversation_id=conversation_id, turn_id=given.turn_id
+        )
+        message = UserMessage(message_id=given.message_id, content=given.content)
+        receipt = Receipt(message_id=given.message_id, digest=digest)
+        try:
+            await services.writer.request(
+                stored.turn,
+                Replan(message=message),
+                Command(audit=audit, receipt=receipt),
+                expected_version=expected_version,
+            )
+        except VersionConflict:
+            continue
+        after = await _stored(services, caller, given.turn_id)
+        return Posted(stored=after, seen_version=stored.turn.version)
+    raise Contended("the turn changed again and again; send the command once more")
 
 
 async def _taken_before(

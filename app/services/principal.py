@@ -34,5 +34,9 @@ class Principal:
         return self.role in {Role.OPERATOR, Role.USER}
 
     @property
+    def may_change_limits(self) -> bool:
+        return self.role is Role.OPERATOR
+
+    @property
     def sees_provider_details(self) -> bool:
         return self.role is Role.OPERATOR

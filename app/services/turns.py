@@ -1,22 +1,31 @@
 """Reading turns, and the commands on one."""
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from app.ports import Command, StoredTurn, VersionConflict
 from app.services.deps import Caller, Services
-from app.services.errors import Contended, TurnNotFound
+from app.services.errors import Contended, Forbidden, TurnNotFound
 from app.services.messages import require_agent
 from app.turn.ids import ConversationId, TurnId
-from app.turn.inputs import Cancel, ContinueNow, Retry, RetryModel
+from app.turn.inputs import Cancel, ContinueNow, Pause, Resume, Retry, RetryModel
 from app.turn.state import BLOCKED, Status, Turn
 
-ResumeCommand: TypeAlias = RetryModel | Retry | ContinueNow
+ResumeCommand: TypeAlias = RetryModel | Retry | ContinueNow | Resume
+LimitChange: TypeAlias = Mapping[str, Any]
+"""Fields of `Limits` with their new values."""
 
-_ACTIONS = {RetryModel: "RETRY_MODEL", Retry: "RETRY", ContinueNow: "CONTINUE"}
+_ACTIONS = {
+    RetryModel: "RETRY_MODEL",
+    Retry: "RETRY",
+    ContinueNow: "CONTINUE",
+    Resume: "RESUME",
+    Pause: "PAUSE",
+    Cancel: "CANCEL",
+}
 _LOOK_SECONDS = 1.0
 
 
@@ -75,10 +84,42 @@ async def resume(
     if stored.turn.status in BLOCKED:
         require_agent(services, stored)
     failure_id = given.failure_id if isinstance(given, RetryModel) else None
-    after = await _commanded(
-        services, caller, stored, given, _ACTIONS[type(given)], failure_id, expected_version
-    )
+    after = await _commanded(services, caller, stored, given, failure_id, expected_version)
     return Commanded(stored=after, seen_version=stored.turn.version)
+
+
+async def resume_under(
+    services: Services,
+    caller: Caller,
+    turn_id: TurnId,
+    change: LimitChange,
+    *,
+    expected_version: int | None = None,
+) -> Commanded:
+    """A paused turn, going on under other limits: an operator's decision (C16).
+
+    Raises:
+        Forbidden: the caller is no operator.
+        As `resume` for the rest.
+    """
+    if not caller.principal.may_change_limits:
+        raise Forbidden("only an operator changes the limits of a turn")
+    stored = await get_turn(services, caller, turn_id)
+    limits = stored.turn.limits_under(require_agent(services, stored).agent)
+    given = Resume(limits=replace(limits, **change))
+    return await resume(services, caller, turn_id, given, expected_version=expected_version)
+
+
+async def pause(
+    services: Services, caller: Caller, turn_id: TurnId, *, expected_version: int | None = None
+) -> StoredTurn:
+    """The turn, paused or about to be. Needs no agent.
+
+    Raises:
+        TurnNotFound, WrongCommand, TurnTerminal, VersionMoved, Contended: as their names say.
+    """
+    stored = await get_turn(services, caller, turn_id)
+    return await _commanded(services, caller, stored, Pause(), None, expected_version)
 
 
 async def cancel(
@@ -90,21 +131,20 @@ async def cancel(
         TurnNotFound, TurnTerminal, VersionMoved, Contended: as their names say.
     """
     stored = await get_turn(services, caller, turn_id)
-    return await _commanded(services, caller, stored, Cancel(), "CANCEL", None, expected_version)
+    return await _commanded(services, caller, stored, Cancel(), None, expected_version)
 
 
 async def _commanded(
     services: Services,
     caller: Caller,
     stored: StoredTurn,
-    given: ResumeCommand | Cancel,
-    action: str,
+    given: ResumeCommand | Pause | Cancel,
     failure_id: str | None,
     expected_version: int | None,
 ) -> StoredTurn:
     identity = stored.turn.identity
     audit = caller.entry(
-        action,
+        _ACTIONS[type(given)],
         conversation_id=identity.conversation_id,
         turn_id=identity.turn_id,
         failure_id=failure_id,

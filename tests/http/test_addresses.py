@@ -14,6 +14,7 @@ TAKEN = {
     "/turns/t": "GET",
     "/turns/t/resume": "POST",
     "/turns/t/cancel": "POST",
+    "/turns/t/pause": "POST",
     "/turns/t/events": "GET",
     "/agents": "GET",
     "/livez": "GET, HEAD",

@@ -105,7 +105,13 @@ def test_a_resume_is_one_of_the_commands_or_a_failure_id_alone() -> None:
     commands, alone = body["content"]["application/json"]["schema"]["oneOf"]
 
     assert commands["discriminator"]["propertyName"] == "command"
-    assert set(commands["discriminator"]["mapping"]) == {"RETRY_MODEL", "RETRY", "CONTINUE"}
+    assert set(commands["discriminator"]["mapping"]) == {
+        "RETRY_MODEL",
+        "RETRY",
+        "CONTINUE",
+        "RESUME",
+        "REPLAN_WITH_MESSAGE",
+    }
     failure_alone = SCHEMAS[alone["$ref"].rpartition("/")[2]]
     assert failure_alone["required"] == ["failureId"]
     assert set(failure_alone["properties"]) == {"failureId"}

@@ -17,7 +17,7 @@ from app.turn.ids import (
     TenantId,
     TurnId,
 )
-from app.turn.state import Cursor
+from app.turn.state import Cursor, LimitName, PauseCause
 from app.turn.transcript import (
     AssistantMessage,
     Outcome,
@@ -76,13 +76,16 @@ SAMPLES: tuple[e.Event, ...] = (
     ),
     e.TurnSuspended(suspension_type="MODEL", record=RECORD, requested_at=AT, next_runnable_at=None),
     e.RetryWasScheduled(retry_count=1, due_at=AT + timedelta(seconds=20)),
-    e.TurnResumed(command_type="RETRY_MODEL", correlation_id="fail_1"),
+    e.TurnResumed(command_type="RETRY_MODEL", waited=timedelta(minutes=5), correlation_id="fail_1"),
     e.CancellationRequested(),
     e.TurnCompleted(stop_reason=StopReason.END_TURN, position=3),
     e.TurnFailed(reason="request_refused", detail="Your request was rejected."),
     e.TurnCancelled(),
-    e.MaxIterationsReached(limit=100),
-    e.MaxStepsReached(limit=1_000),
+    e.MaxIterationsReached(used=100, allowed=100),
+    e.MaxStepsReached(used=1_000, allowed=1_000),
+    e.BudgetExceeded(reason=LimitName.TOTAL_TOKENS, used=200_410, allowed=200_000),
+    e.PauseRequested(),
+    e.TurnPaused(cause=PauseCause.PERSON, requested_at=AT),
     e.ModelStarted(attempt_id=ATTEMPT, model_attempt=1, remaining_iterations=100),
     e.ModelText(attempt_id=ATTEMPT, offset=17, text="the warehouse."),
     e.ModelReasoning(attempt_id=ATTEMPT, offset=0, text="The question is about TP-4410."),
@@ -111,5 +114,12 @@ SAMPLES: tuple[e.Event, ...] = (
     e.ToolStarted(call_id=CALL, attempt_id=ATTEMPT, attempt=1),
     e.ToolCompleted(position=2, result=_result(Outcome.COMPLETED, '{"orders": 3}')),
     e.ToolFailed(position=2, result=_result(Outcome.ERROR, "the search does not answer")),
+    e.ToolAttemptFailed(
+        call_id=CALL,
+        tool_name="orders_search",
+        attempt=1,
+        error="the search does not answer",
+        retry_at=AT + timedelta(seconds=1),
+    ),
     e.ToolInterrupted(position=2, result=_result(Outcome.UNKNOWN, "it may or may not have run")),
 )

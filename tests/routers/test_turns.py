@@ -20,6 +20,7 @@ FIELDS = {
     "version",
     "suspension",
     "waits",
+    "pause",
     "failureId",
     "failureType",
     "retryAfterMillis",
@@ -27,6 +28,7 @@ FIELDS = {
     "message",
     "actions",
     "cancelRequested",
+    "pauseRequested",
     "finalOutput",
     "output",
     "stopReason",
@@ -112,6 +114,7 @@ async def test_a_waiting_turn_says_why_it_waits_and_what_may_be_done(rig: Rig) -
     assert turn["actions"] == [
         {"command": "RETRY_MODEL", "enabled": True, "failureId": turn["failureId"]},
         {"command": "MESSAGE", "enabled": True},
+        {"command": "REPLAN_WITH_MESSAGE", "enabled": True},
         {"command": "CANCEL", "enabled": True},
     ]
     assert turn["counters"]["modelFailures"] == 1
@@ -133,7 +136,14 @@ async def test_a_scheduled_turn_says_when_it_goes_on(rig: Rig) -> None:
     assert turn["suspension"]["suspensionType"] == "RETRY"
     assert turn["suspension"]["nextRunnableAt"] == turn["retryAt"] is not None
     enabled = {action["command"]: action["enabled"] for action in turn["actions"]}
-    assert enabled == {"CONTINUE": True, "RETRY": False, "MESSAGE": True, "CANCEL": True}
+    assert enabled == {
+        "CONTINUE": True,
+        "RETRY": False,
+        "MESSAGE": True,
+        "REPLAN_WITH_MESSAGE": True,
+        "PAUSE": True,
+        "CANCEL": True,
+    }
     assert turn["actions"][1]["reason"] == "not_due"
 
 
