@@ -13,6 +13,7 @@ Row: TypeAlias = Mapping[str, Any]
 
 _BROKEN = (
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # what asyncpg stumbles over when the server hangs up in mid-word
     asyncpg.PostgresConnectionError,
     asyncpg.InsufficientResourcesError,  # a full disk, no memory, too many connections
     asyncpg.OperatorInterventionError,  # it shuts down, starts up, or cancels what takes too long

@@ -24,6 +24,14 @@ _GATHER_SECONDS = 0.02
 _RECONNECT_SECONDS = 1.0
 _LARGEST_PAYLOAD_BYTES = 7_500  # PostgreSQL's limit is 8,000
 
+_LOST = (
+    StoreUnavailable,
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    OSError,
+)
+
 _log = structlog.get_logger(__name__)
 
 
@@ -81,7 +89,7 @@ class PostgresWakeups:
         while True:
             try:
                 await self._listen_once()
-            except (StoreUnavailable, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+            except _LOST as error:
                 _log.warning("listener_lost", error=type(error).__name__)
             await asyncio.sleep(_RECONNECT_SECONDS)
 

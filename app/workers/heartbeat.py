@@ -35,11 +35,20 @@ class Heartbeat:
         renewed_at = time.monotonic()
         while True:
             await asyncio.sleep(self.renew_seconds)
-            held = dict(self.held())
-            if not held or await self._renewed(held):
-                renewed_at = time.monotonic()
-            elif time.monotonic() - renewed_at >= self.give_up_seconds:
+            asked_at, held = time.monotonic(), dict(self.held())
+            if not held or await self._renewed_by(renewed_at + self.give_up_seconds, held):
+                renewed_at = asked_at  # when the lease began is not known better
+
+    async def _renewed_by(self, deadline: float, held: Mapping[TurnId, int]) -> bool:
+        """Renew once; at the deadline the turns are dropped, be there an answer or not."""
+        renewing = asyncio.create_task(self._renewed(held))
+        try:
+            await asyncio.wait((renewing,), timeout=max(deadline - time.monotonic(), 0))
+            if not renewing.done() or not (renewing.result() or time.monotonic() < deadline):
                 self._drop(held)
+            return await renewing
+        finally:
+            renewing.cancel()
 
     async def _renewed(self, held: Mapping[TurnId, int]) -> bool:
         try:

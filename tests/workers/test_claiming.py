@@ -9,6 +9,8 @@ from functools import partial
 from typing import Literal
 from urllib.parse import urlsplit
 
+import pytest
+
 from app.agents import Agent, Catalog
 from app.ports import ClaimedTurn, ClaimQueue, StoreUnavailable
 from app.settings import Settings
@@ -208,13 +210,14 @@ async def test_a_worker_that_takes_its_own_turn_again_drives_it_once_and_keeps_i
     assert record.turn.counters.model_attempts == 2
 
 
+@pytest.mark.parametrize("fault", ["refused", "unanswered"])
 async def test_an_owner_that_cannot_renew_lets_its_turns_go_before_the_lease_is_over(
-    database_dsn: str, settings: Settings
+    database_dsn: str, settings: Settings, fault: Literal["refused", "unanswered"]
 ) -> None:
     never = asyncio.Event()
     model = Model([[never], [says("Done.")]])
     async with bench(database_dsn, settings, model) as one, claims(one.dsn) as queue:
-        cut_off = FaultyRenewals(queue, "unanswered")
+        cut_off = FaultyRenewals(queue, fault)
         await one.post()
         async with working(a_worker(one, cut_off)):
             await model.left.wait()
@@ -248,7 +251,7 @@ class FaultyRenewals:
     """Claims whose renewals do not reach the database, or not in time."""
 
     claims: ClaimQueue
-    fault: Literal["not sent", "unanswered"] | None
+    fault: Literal["not sent", "refused", "unanswered"] | None
     renewed: list[Mapping[TurnId, int]] = field(default_factory=list[Mapping[TurnId, int]])
 
     async def claim(
@@ -257,8 +260,10 @@ class FaultyRenewals:
         return await self.claims.claim(worker, limit=limit, versions=versions)
 
     async def renew(self, worker: str, claims: Mapping[TurnId, int]) -> frozenset[TurnId]:
-        if self.fault == "unanswered":
+        if self.fault == "refused":
             raise StoreUnavailable
+        if self.fault == "unanswered":
+            await asyncio.Event().wait()
         if self.fault == "not sent":
             return frozenset(claims)
         self.renewed.append(claims)
