@@ -12,6 +12,7 @@ from tests.e2e.conftest import Stage
 from tests.support.deaths import let_claims_run_out
 from tests.support.oracles import Record, check_everything
 from tests.support.service import Service, running_service
+from tests.support.sizes import size
 from tests.support.sse_reader import TurnReader, check_reading, some_bytes
 from tests.support.story import MODEL, QUOTA, THREE_CALLS, clerk
 
@@ -27,7 +28,7 @@ SLOW_ANSWER = {
 }
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(size(5, soak=100)))
 async def test_a_reader_of_a_finished_turn_that_is_cut_at_random_has_everything_once(
     stage: Stage, seed: int
 ) -> None:

@@ -18,9 +18,10 @@ from tests.e2e.conftest import Stage
 from tests.support.oracles import Record, check_everything
 from tests.support.processes import serving
 from tests.support.service import Service, SignedIn, running_service
+from tests.support.sizes import size
 from tests.support.story import MODEL, QUOTA, THREE_CALLS, clerk
 
-REPEATS = 20
+REPEATS = size(20, soak=500)
 OUTAGE = [{"text": "Done.", "faults": [QUOTA | {"times": 999}]}]
 HEALTHY = [{"text": "Done."}]
 
@@ -170,7 +171,9 @@ async def test_two_processes_sent_one_message_at_once_make_one_turn_of_it(stage:
     stage.provider.script(MODEL, HEALTHY)
     place = (stage.dsn, stage.ledger, stage.provider.base_url)
     async with serving(*place) as one, serving(*place) as two:
-        pairs = [await asyncio.gather(post(one, n, "m1"), post(two, n, "m1")) for n in range(20)]
+        pairs = [
+            await asyncio.gather(post(one, n, "m1"), post(two, n, "m1")) for n in range(REPEATS)
+        ]
         for first, second in pairs:
             assert statuses(first, second) == [202, 202]
             assert first.json()["turnId"] == second.json()["turnId"]

@@ -22,6 +22,7 @@ from app.turn.next_step import RecoverLostStep, Rest, next_step
 from app.turn.state import Turn
 from app.turn.transcript import ModelAnswer, Outcome, StopReason, ToolCall, Usage
 from tests.support.histories import check_journal
+from tests.support.sizes import size
 from tests.support.turns import REFUSED, Told, a_message, an_agent
 
 agents = st.builds(
@@ -222,7 +223,7 @@ def _is_accepted(told: Told, command: Command) -> bool:
 
 TestAnyInputInAnyState = AnyInputInAnyState.TestCase
 TestAnyInputInAnyState.settings = settings(
-    max_examples=200,
+    max_examples=size(500, soak=25_000),
     stateful_step_count=40,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
