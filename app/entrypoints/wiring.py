@@ -18,9 +18,10 @@ from app.ports import StoreUnavailable, Wakeups
 from app.providers.directory import ProviderDirectory, ProviderEndpoint
 from app.providers.http import HttpClient, Timeouts, new_client
 from app.runner.commit import TurnWriter
-from app.runner.drive import Driver, cancel_and_wait
+from app.runner.drive import Driver
 from app.runner.live_text import LiveText
 from app.runner.model_call import ModelCaller
+from app.runner.tasks import cancel_and_wait
 from app.services.deps import Services
 from app.services.principal import Principal, Role
 from app.settings import Settings

@@ -12,10 +12,9 @@ be asked about again.
 
 import asyncio
 import random
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 import structlog
 
@@ -34,6 +33,7 @@ from app.ports import (
 from app.runner.commit import TurnWriter, Written
 from app.runner.live_text import OpenAnswer
 from app.runner.model_call import CallEnding, ModelCaller
+from app.runner.tasks import unless
 from app.runner.tool_calls import ToolRound
 from app.runner.transcript import Transcript
 from app.turn import inputs as i
@@ -42,7 +42,7 @@ from app.turn.evolve import JournalError
 from app.turn.failures import ModelFailure, RequestRefused
 from app.turn.ids import AttemptId, FailureId
 from app.turn.next_step import CallModel, RecoverLostStep, Rest, RunTools, next_step
-from app.turn.state import CallingModel, RunningTools, Turn
+from app.turn.state import CallingModel, RunningTools
 from app.turn.transcript import AssistantMessage, ModelAnswer
 
 _LOOK_SECONDS = 1.5
@@ -202,9 +202,9 @@ class _Drive:
             answer=answer,
             store_text=store_text,
         )
-        ended, ending = await self._unless_interrupted(call, attempt_id)
-        if ended:
-            return self._ending(attempt_id, answer, ending)
+        ended = await unless(call, self._overtaken(attempt_id), self._stopping.wait())
+        if ended is not None:
+            return self._ending(attempt_id, answer, ended.result)
         if self._turn.cancel_requested:
             return i.StepAbandoned(attempt_id=attempt_id)
         return None
@@ -236,34 +236,16 @@ class _Drive:
             case None:
                 return i.StepCrashed(attempt_id=attempt_id)
 
-    async def _unless_interrupted(
-        self, call: Coroutine[Any, Any, CallEnding | None], attempt_id: AttemptId
-    ) -> tuple[bool, CallEnding | None]:
-        """Whether the call came to its own end, and how; otherwise it has been dropped."""
-        calling = asyncio.create_task(call)
-        watching = asyncio.create_task(self._until_overtaken(attempt_id))
-        stopping = asyncio.create_task(self._stopping.wait())
-        tasks = (calling, watching, stopping)
-        try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            if calling.done():
-                return True, calling.result()
-            if watching.done():
-                self._turn = watching.result()
-            return False, None
-        finally:
-            await cancel_and_wait(tasks)
-
-    async def _until_overtaken(self, attempt_id: AttemptId) -> Turn:
-        """The turn, as soon as its cancellation is asked for or the attempt is not ours."""
+    async def _overtaken(self, attempt_id: AttemptId) -> None:
+        """Until the turn's cancellation is asked for, or the attempt is no longer in flight."""
         turn_id = self._turn.identity.turn_id
         with self._driver.wakeups.watch(turn_id) as wakeup:
-            while True:
+            while not (self._turn.cancel_requested or self._turn.attempt_in_flight != attempt_id):
                 await wakeup.wait(_LOOK_SECONDS)
                 with suppress(StoreUnavailable):
                     found = await self._driver.store.load(turn_id)
-                    if found and (found.cancel_requested or found.attempt_in_flight != attempt_id):
-                        return found
+                    if found and found.version > self._turn.version:  # text may be stored meanwhile
+                        self._turn = found
 
     # --- Tools -----------------------------------------------------------------------------------
 
@@ -287,13 +269,8 @@ class _Drive:
     async def _some_finished(self, state: RunningTools) -> tuple[i.FinishedCall, ...]:
         tools = await self._round_of(state)
         tools.start_marked(state)
-        finishing = asyncio.create_task(tools.some_finished())
-        stopping = asyncio.create_task(self._stopped_and_out_of_grace())
-        try:
-            await asyncio.wait((finishing, stopping), return_when=asyncio.FIRST_COMPLETED)
-            return finishing.result() if finishing.done() else ()
-        finally:
-            await cancel_and_wait((finishing, stopping))
+        ended = await unless(tools.some_finished(), self._stopped_and_out_of_grace())
+        return () if ended is None else ended.result
 
     async def _round_of(self, state: RunningTools) -> ToolRound:
         if self._round is None or self._round.asked_at != state.asked_at:
@@ -321,11 +298,3 @@ def _now() -> float:
 
 def _chance() -> float:
     return random.random()  # noqa: S311 - jitter is no secret
-
-
-async def cancel_and_wait(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    """End tasks that are no longer wanted, whatever they come to."""
-    pending = [task for task in tasks if not task.done()]
-    for task in pending:
-        task.cancel()
-    await asyncio.gather(*pending, return_exceptions=True)

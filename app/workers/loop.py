@@ -14,7 +14,8 @@ from app.ports import (
     StoreUnavailable,
     Wakeups,
 )
-from app.runner.drive import Driver, cancel_and_wait
+from app.runner.drive import Driver
+from app.runner.tasks import cancel_and_wait
 from app.turn.ids import TurnId
 from app.workers.heartbeat import Heartbeat
 
