@@ -25,6 +25,8 @@ class LoginBody(Input):
 async def sign_in(body: LoginBody, request: Request, state: StateDep) -> Response:
     """Sets an HttpOnly, SameSite=Strict cookie that is good for 30 days."""
     if not state.login_codes.take(body.code):
+        if state.authenticator.by_cookie(request.cookies.get(COOKIE)) is not None:
+            return Response(status_code=204)  # the printed address was opened once more
         raise ProblemError("login_code_invalid", "start the server again for a fresh one")
     answer = Response(status_code=204)
     answer.set_cookie(

@@ -4,17 +4,16 @@ import { serverNow } from "./api.js";
 import { h, say, swap } from "./dom.js";
 import { icon } from "./icons.js";
 import { marked } from "./text.js";
-import { CALL, CALL_STORY, count, duration, inWords, long } from "./words.js";
+import { CALL, CALL_STORY, clock, count, duration, inWords, long, ordinal } from "./words.js";
 
 const FOLD_ABOVE = 5;
 const FOLD_TO = 3;
 const SHORT = 32;
+const OPEN = new Set(["requested", "running", "again"]);
 
 /** The arguments on one line, untouched but for quotes around names: no number is reformatted. */
 export const oneLine = (text) =>
   text.trim().replace(/^\{\s*|\s*\}$/gu, "").replace(/"((?:[^"\\]|\\.)*)"\s*:\s*/gu, "$1 ").replace(/\s+/gu, " ");
-
-const ordinal = (n) => ({ 2: "2nd", 3: "3rd" })[n] ?? `${n}th`;
 
 /** A result in a few words: itself when it is short, "148 orders" when it is an object that counts. */
 function inShort(output) {
@@ -33,6 +32,7 @@ function counted(text) {
 
 function outcome(call) {
   const [word] = CALL[call.state] ?? [call.state];
+  if (call.state === "again") return call.nextAt ? `${word} at ${clock(call.nextAt, true)}` : "Failed, not yet tried again";
   const said = (call.state === "completed" && inShort(call.output ?? "")) || word;
   return call.attempt > 1 ? `${ordinal(call.attempt)} attempt, ${said}` : said;
 }
@@ -45,6 +45,8 @@ function time(call) {
 function section(label, text) {
   return h("div", {}, h("p", { class: "lab" }, label), h("pre", { class: "code" }, ...marked(text)));
 }
+
+const failedAt = ({ attempt, at }) => `${ordinal(attempt)} attempt failed at ${clock(at, true)}`;
 
 function facts(call, turnId) {
   const pairs = [["Call", h("code", {}, call.callId)]];
@@ -69,18 +71,21 @@ function row(call, turnId) {
     h("div", { class: "call-body" },
       story ? h("p", { class: "small" }, story) : null,
       section("Arguments", call.arguments ?? ""),
+      ...call.failures.map((failure) => section(failedAt(failure), failure.error)),
       call.output === null || call.output === "" ? null : section(call.state === "completed" ? "Result" : "What the agent was told", call.output),
       facts(call, turnId)));
 }
 
 function headline(calls) {
-  const done = calls.filter((call) => !["requested", "running"].includes(call.state)).length;
+  const done = calls.filter((call) => !OPEN.has(call.state)).length;
   const verb = done === calls.length ? "Used" : "Using";
   const title = `${verb} ${calls.length === 1 ? "a tool" : `${inWords(calls.length)} tools`}`;
-  const again = calls.filter((call) => call.attempt > 1).length;
+  const restarted = calls.filter((call) => call.attempt > call.failures.length + 1).length;
+  const retried = calls.filter((call) => call.attempt > 1).length - restarted;
   const states = [`${done} of ${calls.length} done`];
   if (done === calls.length) states[0] = count(done, "result", "results");
-  if (again) states.push(`${again} of them again after a restart`);
+  if (retried) states.push(`${retried} of them tried again`);
+  if (restarted) states.push(`${restarted} of them again after a restart`);
   return [h("b", {}, title), h("span", {}, states.join(", "))];
 }
 
@@ -101,7 +106,7 @@ export function callsView(step, { turnId }) {
   function update(next, { waiting = false }) {
     head.replaceChildren(...headline(next.calls));
     for (const call of next.calls) {
-      const shape = JSON.stringify([call.state, call.attempt, call.output, call.endedAt]);
+      const shape = JSON.stringify([call.state, call.attempt, call.output, call.endedAt, call.nextAt]);
       const old = rows.get(call.callId);
       if (old?.shape === shape) continue;
       const element = row(call, turnId);

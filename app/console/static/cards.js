@@ -1,10 +1,11 @@
-// The card of a turn that waits for the model: why, since when, what is kept, and what may be done.
-// Which buttons there are is the server's word (`actions`); the page only draws them.
+// The card of a turn that waits or is paused: why, since when, what is kept, and what may be done.
 
+import { acts } from "./acts.js";
 import { serverNow } from "./api.js";
 import { h, say, swap } from "./dom.js";
 import { icon } from "./icons.js";
-import { FAILURE_ICON, clock, count, langOf, left, long, moment, reasonOf, titleAndRest } from "./words.js";
+import { waitingFacts, wording } from "./wording.js";
+import { clock, count, left, long, moment } from "./words.js";
 
 const check = (text) => h("span", {}, icon("check"), text);
 
@@ -39,23 +40,6 @@ function operators(failure) {
       failure.message ? h("pre", { class: "code" }, failure.message) : null));
 }
 
-/** What stands on the card, apart from time: title, sentence, icon. */
-function wording(view) {
-  const { turn, wait, due } = view;
-  const [title, rest] = titleAndRest(turn.message ?? "");
-  const lang = langOf(turn.message ?? "");
-  const waits = lang ? "本轮正在等待。" : "The turn waits. ";
-  if (turn.status === "RETRY_SCHEDULED") {
-    return { lang: null, symbol: "clock", tone: "run", title: "Trying again by itself",
-      text: `${title ? `${title}. ` : ""}${wait.until ? `The next attempt follows at ${clock(wait.until, true)}.` : ""}` };
-  }
-  const symbol = FAILURE_ICON[turn.failureType] ?? "waits";
-  if (due) return { lang: null, symbol, tone: "", title: "Ready for a retry", text: "The turn waits. The time the model asked for is over." };
-  // The countdown says the time by the reader's clock; the sentence would say it once more in UTC.
-  const text = view.until === null ? `${waits}${rest}` : waits;
-  return { lang, symbol, tone: "", title: title || "Waiting for the model", text };
-}
-
 function countdown(view) {
   const automatic = view.turn.status === "RETRY_SCHEDULED";
   return h("div", { class: "count", role: "timer", "aria-live": "off", "aria-label": automatic ? "Time until the next attempt" : "Time until a retry can succeed" },
@@ -65,69 +49,15 @@ function countdown(view) {
     h("div", { class: "bar-track", "aria-hidden": "true" }, h("span")));
 }
 
-function waitingFacts(view) {
-  const facts = [h("div", { class: "since" }, h("dt", {}, "Waiting"), h("dd", {}))];
-  if (view.turn.failureType === "QUOTA_EXCEEDED" && !view.until) facts.push(fact("Expected back", "not known"));
-  if (view.tries) facts.push(fact("Tried", `${count(view.tries, "time", "times")} by itself`));
-  return h("dl", { class: "facts" }, ...facts);
-}
-
-const LABEL = { RETRY_MODEL: "Retry", CONTINUE: "Try now" };
-
-/** The main button is filled, unless it is early or cannot help: then it is there, and quiet. */
-function mainButton(action, view) {
-  const tooLong = view.turn.failureType === "TOKEN_LIMIT_EXCEEDED" && action.command === "RETRY_MODEL";
-  const early = view.until !== null && !view.due;
-  const label = view.busy ? "Retrying" : tooLong ? "Retry unchanged" : early && action.command === "RETRY_MODEL" ? "Retry now" : LABEL[action.command];
-  const kind = tooLong ? "plain" : early ? "" : "primary";
-  const off = view.busy || !action.enabled;
-  const button = h("button", {
-    type: "button", class: `btn ${kind}`, "data-focus": action.command, "data-command": action.command,
-    "aria-disabled": off ? "true" : null, "aria-busy": view.busy ? "true" : null,
-    onclick: () => { if (!off) view.on.resume(action, button.offsetWidth); },
-  }, icon(view.busy ? "run" : "retry", `s${view.busy ? " spin" : ""}`), label);
-  // It says something shorter or longer while it is busy and keeps its place all the same.
-  if (view.busy && view.width) button.style.minWidth = `${view.width}px`;
-  return button;
-}
-
-function why(text) {
-  return h("span", { class: "why" }, text);
-}
-
-/** Cancelling is final, so it is asked once more, in place. */
-export function cancelButtons({ asking, busy, on, keep, problem }) {
-  if (!asking) return [h("button", { type: "button", class: "btn plain", "data-focus": "cancel", "data-command": "CANCEL", onclick: on.askCancel }, "Cancel turn")];
-  return [
-    h("button", { type: "button", class: "btn danger", "data-command": "CANCEL_FINALLY", "aria-disabled": busy ? "true" : null, onclick: () => { if (!busy) on.cancel(); } }, "Cancel turn"),
-    h("button", { type: "button", class: "btn plain", "data-focus": "cancel", onclick: on.keep }, keep),
-    why(problem ?? "Final. What was done stays readable; the turn cannot be brought back."),
-  ];
-}
-
-function acts(view) {
-  const actions = view.turn.actions ?? [];
-  const main = actions.find((action) => action.command in LABEL);
-  const cancel = actions.find((action) => action.command === "CANCEL" && action.enabled);
-  const parts = [];
-  if (main && !view.asking) parts.push(mainButton(main, view));
-  if (cancel && !view.busy) parts.push(...cancelButtons({ asking: view.asking, busy: view.cancelling, on: view.on, keep: "Keep it waiting", problem: view.problem }));
-  if (view.busy) parts.push(why(view.kept.results ? `Asking the model again with ${view.kept.results === 1 ? "the result" : `all ${view.kept.results} results`}.` : "Asking the model again."));
-  else if (view.problem && !view.asking) parts.push(why(view.problem));
-  else if (main && !main.enabled && main.reason) parts.push(why(reasonOf(main)));
-  else if (main?.command === "RETRY_MODEL" && view.until && !view.due && !view.asking) parts.push(why("You may retry before the time is up; it will probably be refused."));
-  return h("div", { class: "acts", onkeydown: (e) => { if (e.key === "Escape" && view.asking) view.on.keep(); } }, ...parts);
-}
-
 function card(view) {
-  const { lang, symbol, tone, title, text } = wording(view);
+  const { lang, textLang = lang, symbol, tone, title, text } = wording(view, serverNow());
   const counts = view.until !== null && !view.due;
   return h("section", { class: "card open", "aria-label": title },
     h("div", { class: "card-head" },
       h("span", { class: `ico ${tone}` }, icon(symbol)),
       h("h2", { lang }, title),
       h("span", { class: "age num" }, counts ? moment(view.wait.since, serverNow()) : ""),
-      h("p", { lang }, text)),
+      h("p", { lang: textLang }, text)),
     h("div", { class: "card-body" }, counts ? countdown(view) : waitingFacts(view), keptLine(view.kept)),
     operators(view.turn.suspension?.modelFailure ?? view.wait.failure),
     acts(view));

@@ -1,11 +1,11 @@
 // The composer: says what sending will do, keeps the text until the server has it, and offers
-// Send again when it has not.
+// Send again when it has not. A turn at work is stopped here, and a paused one goes on from here.
 
-import { cancelButtons } from "./cards.js";
+import { actionOf, cancelButtons, mainButton, stopButton, why } from "./acts.js";
 import { h } from "./dom.js";
 import { icon } from "./icons.js";
-import { link } from "./link.js";
-import { reasonOf, waits, works } from "./words.js";
+import { preview } from "./preview.js";
+import { waits, works } from "./words.js";
 
 /** The text is kept in this browser, so that a closed page loses no sentence. */
 const drafts = {
@@ -21,43 +21,27 @@ const drafts = {
   },
 };
 
-const TOO_LONG = new Set(["INPUT_CONTEXT", "TOTAL_CONTEXT"]);
-
-function together(kept) {
-  if (!kept.results) return "The agent reads your message and the turn goes on.";
-  return `The agent reads your message together with the ${kept.results === 1 ? "result" : `${kept.results} results`}; no tool runs again.`;
-}
-
-/** What sending would do now: [icon, lead, sentence, placeholder], and whether it may. */
-function preview({ turn, kept }) {
-  if (link.away) return { may: false, will: ["away", "Not connected.", "Your text is kept; send it when the line is back."] };
-  const message = turn?.actions?.find((action) => action.command === "MESSAGE");
-  if (turn && works(turn.status) && !message?.enabled) {
-    return { may: false, will: ["run", "The agent is working.", reasonOf(message) || "Your text is kept here; send it when this turn has ended."] };
-  }
-  if (!turn || !waits(turn.status)) return { may: true, will: null };
-  if (message && !message.enabled) return { may: false, will: ["waits", "Not now.", reasonOf(message)] };
-  if (TOO_LONG.has(turn.suspension?.modelFailure?.tokenLimitPhase)) {
-    return { may: true, hint: "Send anyway", will: ["warn", "This makes it longer.", "The conversation is already too long for the model."] };
-  }
-  return { may: true, hint: "Send a message instead of retrying", will: ["splice", "Sending goes on with this turn.", together(kept)] };
-}
+const DOUBLE_CLICK_MS = 500;
 
 export function composer(place, on) {
   const will = h("p", { class: "will", id: "will", hidden: true });
   const field = h("textarea", { id: "message", rows: "1", "aria-describedby": "will" });
   const hint = h("span", { class: "tiny quiet grow hide-s" }, "Shift Enter makes a new line");
-  const extra = h("span", { class: "row wrap" });
+  const final = h("span", { class: "row wrap" });
+  const pause = h("span", { class: "row" });
   const send = h("button", { type: "submit", class: "btn send", "aria-label": "Send" }, icon("send"));
   const again = h("button", { type: "submit", class: "btn", hidden: true }, icon("retry", "s"), "Send again");
-  const bar = h("div", { class: "bar" }, hint, h("span", { class: "grow" }), extra, again, send);
+  const bar = h("div", { class: "bar" }, hint, final, h("span", { class: "grow" }), pause, again, send);
   const box = h("div", { class: "box" }, will, h("label", { class: "vh", for: "message" }, "Message"), field, bar);
   const form = h("form", { class: "composer", "aria-label": "Write a message" }, box);
   place.replaceChildren(form);
 
-  let state = { turn: null, kept: { results: 0 }, conversation: null };
+  const nothing = { turn: null, kept: { results: 0 }, runningTools: 0, act: { asking: false } };
+  let state = { ...nothing, conversation: null };
   let may = true;
-  let extraShape = "";
+  let actsShape = "";
+  let command = ""; // what the button beside Send does
+  let swappedAt = -DOUBLE_CLICK_MS;
   let willShape = "";
 
   const blank = () => field.value.trim() === "";
@@ -84,26 +68,41 @@ export function composer(place, on) {
     }
   }
 
-  /** A turn at work is cancelled from here; one that waits has the button on its card. */
-  function drawCancel() {
-    const { turn, asking, cancelling, cancelProblem } = state;
-    const offered = turn && works(turn.status) && turn.actions?.some((action) => action.command === "CANCEL" && action.enabled);
-    const shape = JSON.stringify([Boolean(offered), asking, cancelling, cancelProblem]);
-    if (shape === extraShape) return;
-    const focused = extra.contains(document.activeElement);
-    extraShape = shape;
-    extra.replaceChildren(...(offered ? cancelButtons({ asking, busy: cancelling, on, keep: "Let it work", problem: cancelProblem }) : []));
-    if (focused) (extra.querySelector("[data-focus=cancel]") ?? field).focus();
+  /** Stop pauses and stands beside Send; Cancel is final, and stands apart while a turn works. One that waits has it on its card. */
+  function drawActs() {
+    const { turn, act } = state;
+    const atWork = Boolean(turn) && works(turn.status);
+    const stop = actionOf(turn, "PAUSE");
+    const resume = actionOf(turn, "RESUME");
+    const cancel = atWork && actionOf(turn, "CANCEL")?.enabled;
+    const shape = JSON.stringify([turn?.status, stop, resume, cancel, turn?.pauseRequested, act, Boolean(state.problem)]);
+    if (shape === actsShape) return;
+    actsShape = shape;
+    const focused = [final, pause].find((part) => part.contains(document.activeElement));
+    const asking = act.asking && atWork;
+    const problem = act.problem && atWork && !asking ? [why(act.problem)] : [];
+    final.replaceChildren(
+      ...(cancel ? cancelButtons({ asking, busy: act.cancelling, on, keep: "Let it work", problem: act.problem }) : []),
+      ...problem);
+    pause.replaceChildren(
+      ...(stop && !asking && !turn.cancelRequested ? [stopButton(stop, { turn, stopping: act.stopping, width: act.width, on })] : []),
+      ...(resume ? [mainButton(resume, { turn, busy: act.busy, width: act.width, on, focus: "resume-here" })] : []));
+    box.classList.toggle("slim", Boolean(turn) && waits(turn.status) && !state.problem && pause.childElementCount === 0);
+    hint.hidden = Boolean(turn) && (atWork || waits(turn.status));
+    const now = pause.querySelector("[data-command]")?.dataset.command ?? "";
+    if (now !== command) {
+      swappedAt = command && now ? performance.now() : -DOUBLE_CLICK_MS;
+      command = now;
+    }
+    // What was pressed is gone; what stands in its place takes the focus.
+    if (focused && !focused.contains(document.activeElement)) (focused.querySelector("button[data-focus]") ?? field).focus();
   }
 
   function draw() {
     const next = preview(state);
     may = next.may;
-    const waiting = state.turn && waits(state.turn.status);
-    box.classList.toggle("slim", Boolean(waiting) && !state.problem);
-    hint.hidden = Boolean(waiting) || Boolean(state.asking);
     drawWill(next.will, state.problem);
-    drawCancel();
+    drawActs();
     field.placeholder = next.hint ?? "Message the agent";
     field.readOnly = Boolean(state.sending);
     again.hidden = !state.problem;
@@ -132,15 +131,19 @@ export function composer(place, on) {
     on.edited();
     draw();
   });
-  extra.addEventListener("keydown", (event) => {
-    if (event.key === "Escape" && state.asking) on.keep();
+  // Stop and Resume stand in one place: the second half of a double click is meant for neither.
+  pause.addEventListener("click", (event) => {
+    if (performance.now() - swappedAt < DOUBLE_CLICK_MS) event.stopPropagation();
+  }, true);
+  final.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && state.act.asking) on.keep();
   });
 
   return {
     update(next) { state = { ...state, ...next }; draw(); },
     /** Another conversation is open: its own draft comes back. */
     open(conversation) {
-      state = { turn: null, kept: { results: 0 }, conversation };
+      state = { ...nothing, conversation };
       field.value = drafts.read(conversation);
       fit();
       draw();

@@ -1,17 +1,9 @@
 // One turn as one line: the steps a reader sees, made from the turn's events or, for a turn that
 // is long over, from its messages. Knows nothing of the page.
 
+import { endsTurn, isText } from "./kinds.js";
 import { Pieces } from "./pieces.js";
-
-const ENDS = new Set([
-  "TURN_COMPLETED", "TURN_FAILED", "TURN_CANCELLED",
-  "MAX_ITERATIONS_REACHED", "MAX_STEPS_REACHED", "BUDGET_EXCEEDED",
-]);
-/** What changes status, actions or message: the turn itself has to be read again. */
-const NEWS = new Set([...ENDS, "TURN_STARTED", "TURN_SUSPENDED", "RETRY_SCHEDULED", "TURN_RESUMED", "CANCELLATION_REQUESTED"]);
-const TEXT = new Set(["MODEL_TEXT", "MODEL_REASONING"]);
-
-export const isNews = (event) => NEWS.has(event.type);
+import { ToolCalls } from "./toolcalls.js";
 
 export const textOf = (content) =>
   typeof content === "string"
@@ -29,8 +21,7 @@ export class Line {
   #attempt = null;
   #serial = 0;
   #over = new Set(); // attempts whose text can no longer change, whatever is sent again
-  #calls = new Map();
-  #arguments = new Map();
+  #calls = new ToolCalls();
 
   constructor(turnId) {
     this.turnId = turnId;
@@ -40,9 +31,9 @@ export class Line {
   apply(event) {
     const at = Date.parse(event.occurredAt);
     // Live text carries no number of its own; it is told apart by its offset instead.
-    if (!TEXT.has(event.type) && event.sequence <= this.sequence) return false;
+    if (!isText(event) && event.sequence <= this.sequence) return false;
     this.sequence = Math.max(this.sequence, event.sequence ?? 0);
-    if (ENDS.has(event.type)) this.#end(event, at);
+    if (endsTurn(event)) this.#end(event, at);
     else this[event.type]?.(event.data ?? {}, at);
     return true;
   }
@@ -54,16 +45,17 @@ export class Line {
 
   /** What is stored of this turn, as the cards say it. */
   get kept() {
-    const results = [...this.#calls.values()].filter((call) => call.state === "completed" || call.state === "error");
     // Of the answers that broke off, the one that this wait is about.
-    const since = this.steps.findLastIndex((step) => step.kind === "wait" && !step.open);
+    const since = this.steps.findLastIndex((step) => step.kind === "wait" && !step.open && step.by !== "TURN_PAUSED");
     const partial = this.steps.slice(since + 1).findLast((step) => step.kind === "text" && step.partial);
     return {
       messages: this.steps.filter((step) => step.kind === "said").length,
-      results: results.length,
+      results: this.#calls.results,
       words: partial ? partial.pieces.text.split(/\s+/u).filter(Boolean).length : 0,
     };
   }
+
+  get runningTools() { return this.#calls.running; }
 
   get answer() {
     return this.steps.findLast((step) => step.kind === "text" && !step.partial)?.pieces.text ?? "";
@@ -112,7 +104,7 @@ export class Line {
       step.pieces.replace(data.text);
     }
     this.#change("text", data.attemptId, { live: false });
-    for (const call of data.toolCalls ?? []) this.#arguments.set(call.callId, call.arguments);
+    this.#calls.written(data.toolCalls ?? []);
   }
 
   MODEL_FAILED(data, at) {
@@ -137,17 +129,16 @@ export class Line {
   // ---- tools ----
 
   TOOL_REQUESTED(data, at) {
-    // What the model wrote stands in its answer; a request may repeat it.
-    const call = { arguments: this.#arguments.get(data.callId) ?? "", ...data, state: "requested", attempt: 0, startedAt: null, endedAt: null, output: null };
-    this.#calls.set(data.callId, call);
+    const call = this.#calls.request(data);
     this.#wait(null, at);
     touch(this.#step("calls", this.#attempt, () => ({ calls: [] }))).calls.push(call);
   }
 
   TOOL_STARTED(data, at) {
-    this.#call(data.callId, { state: "running", attempt: data.attempt ?? 1, startedAt: at, endedAt: null });
+    this.#shown(this.#calls.change(data.callId, { state: "running", attempt: data.attempt ?? 1, startedAt: at, endedAt: null, nextAt: null }));
   }
 
+  TOOL_ATTEMPT_FAILED(data, at) { this.#shown(this.#calls.failedOnce(data, at)); }
   TOOL_COMPLETED(data, at) { this.#result(data, at, "completed"); }
   TOOL_FAILED(data, at) { this.#result(data, at, "error"); }
   TOOL_INTERRUPTED(data, at) { this.#result(data, at, "interrupted"); }
@@ -155,27 +146,37 @@ export class Line {
   TOOL_REJECTED(data, at) { this.#result(data, at, "rejected"); }
 
   #result(data, at, otherwise) {
-    this.#call(data.callId, { state: data.outcome ?? otherwise, output: data.output ?? null, endedAt: at });
+    this.#shown(this.#calls.change(data.callId, { state: data.outcome ?? otherwise, output: data.output ?? null, endedAt: at }));
     this.#wait("asking", at);
   }
 
-  #call(callId, changes) {
-    const call = this.#calls.get(callId);
-    if (!call) return;
-    Object.assign(call, changes);
-    touch(this.steps.find((step) => step.kind === "calls" && step.calls.includes(call)));
+  #shown(call) {
+    if (call) touch(this.steps.find((step) => step.kind === "calls" && step.calls.includes(call)));
   }
 
   // ---- waiting, and coming back ----
 
   TURN_SUSPENDED(data, at) {
+    const tool = data.suspensionType === "RETRY" && !data.modelFailure;
+    this.#rest(data.requestedAt, at, {
+      type: data.suspensionType, tool, pause: null, failureId: data.correlationId, failure: data.modelFailure ?? null,
+      until: Date.parse(data.nextRunnableAt ?? "") || null,
+    });
+  }
+
+  TURN_PAUSED(data, at) {
+    this.#closeWait(at, "TURN_PAUSED");
+    this.#calls.forgetTimes().forEach((call) => this.#shown(call));
+    const pause = { cause: data.cause, limit: data.limit ?? null };
+    this.#rest(data.requestedAt, at, { type: "PAUSE", tool: false, pause, failureId: null, failure: null, until: null });
+  }
+
+  /** The turn stands still; what was being written stays as far as it came. */
+  #rest(requestedAt, at, wait) {
     this.#wait(null, at);
     this.#giveUpAttempt();
-    this.#add({
-      key: `wait:${this.#serial += 1}`, kind: "wait", open: true, type: data.suspensionType,
-      failureId: data.correlationId, failure: data.modelFailure ?? null,
-      since: Date.parse(data.requestedAt ?? "") || at, until: Date.parse(data.nextRunnableAt ?? "") || null,
-    });
+    this.#over.add(this.#attempt);
+    this.#add({ key: `wait:${this.#serial += 1}`, kind: "wait", open: true, since: Date.parse(requestedAt ?? "") || at, ...wait });
   }
 
   RETRY_SCHEDULED(data) {
@@ -185,7 +186,10 @@ export class Line {
   }
 
   TURN_RESUMED(data, at) {
-    if (data.commandType !== "RETRY") this.tries = 0;
+    if (data.commandType !== "RETRY") {
+      this.tries = 0;
+      this.#calls.forgetTimes().forEach((call) => this.#shown(call));
+    }
     this.#closeWait(at, data.commandType);
     this.#wait("asking", at);
   }
@@ -212,7 +216,8 @@ export class Line {
     this.#giveUpAttempt();
     this.#closeWait(at, event.type);
     this.#wait(null, at);
-    this.ended = { type: event.type, at, stopReason: event.data?.stopReason ?? null };
+    const { stopReason = null, reason = null, used = null, allowed = null } = event.data ?? {};
+    this.ended = { type: event.type, at, stopReason, reason, used, allowed };
     this.#add({ key: "end", kind: "end", ...this.ended });
   }
 

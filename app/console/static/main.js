@@ -47,10 +47,11 @@ const thread = new Thread(redraw, (turn) => {
 const on = {
   send: (text) => send(text),
   edited: () => thread.edited(),
-  resume: (action, width) => thread.resume(action, width),
-  askCancel: () => thread.ask(true),
-  keep: () => thread.ask(false),
-  cancel: () => thread.cancel(),
+  resume: (action, width) => thread.commands.resume(action, width),
+  pause: (width) => thread.commands.pause(width),
+  askCancel: () => thread.commands.ask(true),
+  keep: () => thread.commands.ask(false),
+  cancel: () => thread.commands.cancel(),
 };
 const writing = composer(foot, on);
 
@@ -95,7 +96,7 @@ function drawHead() {
 }
 
 function contextOf(turn, line) {
-  const { act } = thread;
+  const { act } = thread.commands;
   const until = Date.parse(turn.retryAt ?? "") || line.openWait?.until || null;
   const card = { turn, kept: line.kept, tries: line.tries, until, ...act, on };
   return { turn, turnId: turn.turnId, waiting: line.openWait !== null, message: turn.message ?? "", card, stamp: JSON.stringify([turn, line.kept, act]) };
@@ -131,9 +132,8 @@ function draw() {
   drawMiddle();
   foot.hidden = !selected || ["missing", "failed", "loading"].includes(thread.state);
   writing.update({
-    turn: thread.turn, kept: thread.line?.kept ?? { results: 0 }, sending: thread.sending,
-    problem: thread.sendProblem, asking: thread.act.asking, cancelling: thread.act.cancelling,
-    cancelProblem: thread.act.problem,
+    turn: thread.turn, kept: thread.line?.kept ?? { results: 0 }, runningTools: thread.line?.runningTools ?? 0,
+    sending: thread.sending, problem: thread.sendProblem, act: thread.commands.act,
   });
 }
 

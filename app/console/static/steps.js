@@ -7,7 +7,7 @@ import { cardView } from "./cards.js";
 import { h, say } from "./dom.js";
 import { icon } from "./icons.js";
 import { marked, prose } from "./text.js";
-import { clock, long, moment, span } from "./words.js";
+import { clock, long, moment, span, usedOf } from "./words.js";
 
 function saidView(step) {
   const text = h("p", {}, ...marked(step.text));
@@ -59,17 +59,32 @@ function answerView() {
 
 const BY = {
   RETRY_MODEL: (at) => `Brought back at ${at}`,
+  RESUME: (at) => `Resumed at ${at}`,
   CONTINUE: (at) => `Tried again at ${at}, before its time`,
   RETRY: (at) => `Tried again by itself at ${at}`,
   USER_MESSAGE: (at) => `Went on with your message at ${at}`,
+  REPLAN_WITH_MESSAGE: (at) => `Went on with your message at ${at}`,
+  TURN_PAUSED: (at) => `Paused at ${at}`,
   TURN_CANCELLED: (at) => `Cancelled at ${at}`,
 };
+/** These bring nothing back, so there is nothing to be said of results. */
+const STANDS = new Set(["TURN_PAUSED", "TURN_CANCELLED"]);
+
+function waited(step) {
+  const time = span(step.endedAt - step.since);
+  if (step.pause) return `Paused for ${time}.`;
+  return step.tool ? `Waited ${time} to try a tool again.` : `Waited ${time} for the model.`;
+}
 
 function spliceText(step, kept) {
-  const waited = `Waited ${span(step.endedAt - step.since)} for the model. `;
-  const how = (BY[step.by] ?? BY.RETRY_MODEL)(clock(step.endedAt));
-  if (step.by === "TURN_CANCELLED" || !kept) return `${waited}${how}.`;
-  return `${waited}${how} with ${kept === 1 ? "the result" : `all ${kept} results`}.`;
+  const how = (BY[step.by] ?? ((at) => `Ended at ${at}`))(clock(step.endedAt));
+  const withResults = kept && step.by in BY && !STANDS.has(step.by);
+  return `${waited(step)} ${how}${withResults ? ` with ${kept === 1 ? "the result" : `all ${kept} results`}` : ""}.`;
+}
+
+function waitMark(step) {
+  if (!step.open) return STANDS.has(step.by) ? icon("waits", "c-wait") : icon("splice", "c-ok");
+  return icon(step.pause ? "pause" : "waits", "c-wait");
 }
 
 /** Open, it is a card on the dashed line; over, it is one line that says how long and what came. */
@@ -79,7 +94,7 @@ function waitView() {
   const news = h("p", { class: "gone", role: "status", hidden: true });
   return {
     body: [news, card.element, mark],
-    node: (step) => icon(step.open ? "waits" : "splice", step.open ? "c-wait" : "c-ok"),
+    node: (step) => waitMark(step),
     classes: (step) => (step.open ? "dash" : "splice"),
     tick: () => card.tick(),
     update(step, context) {
@@ -122,6 +137,13 @@ const ENDED = {
   BUDGET_EXCEEDED: ["cut", "", "Limit reached"],
 };
 
+const LIMIT_OF = { MAX_ITERATIONS_REACHED: "max_iterations", MAX_STEPS_REACHED: "max_steps" };
+
+/** What was used up, where the event says so. */
+function usedUp({ type, reason, used, allowed }) {
+  return typeof used === "number" ? `: ${usedOf({ limit: reason ?? LIMIT_OF[type], used, allowed })}` : "";
+}
+
 /** How a turn ended, where the answer does not already show it. */
 function endView(step) {
   const [symbol, tone, word] = ENDED[step.type] ?? ["cut", "", ""];
@@ -132,14 +154,14 @@ function endView(step) {
     update(next, context) {
       const at = next.at ? ` at ${moment(next.at, serverNow())}` : "";
       const because = context.message && next.type !== "TURN_CANCELLED" ? ` ${context.message}` : "";
-      say(text, word ? `${word}${at}.${because}` : STOPPED[next.stopReason] ?? "");
+      say(text, word ? `${word}${at}${usedUp(next)}.${because}` : STOPPED[next.stopReason] ?? "");
     },
   };
 }
 
 export const showsEnd = (step) => step.type in ENDED || step.stopReason in STOPPED;
 
-const PHASES = { starting: "Starting", asking: "Asking the model", cancelling: "Cancelling" };
+const PHASES = { starting: "Starting", asking: "Asking the model", cancelling: "Cancelling", stopping: "Stopping" };
 
 /** What happens while nothing is to be seen yet. */
 function workView() {

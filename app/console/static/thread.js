@@ -1,17 +1,17 @@
-// One open conversation: loads it, follows its newest turn, and carries out what the reader asks.
+// One open conversation: loads it, follows its newest turn, and sends what the reader writes.
 
 import { Refused, api, newId } from "./api.js";
+import { Commands } from "./commands.js";
 import { announce } from "./dom.js";
 import { linesOf } from "./history.js";
-import { Line, isNews } from "./line.js";
+import { isNews } from "./kinds.js";
+import { Line } from "./line.js";
 import { problemOf } from "./problems.js";
 import { follow } from "./stream.js";
 import { titleAndRest, waits, works } from "./words.js";
 
 /** A replay that takes longer than this is shown as far as it came. */
 const PATIENCE_MS = 2_000;
-
-const idle = () => ({ busy: false, width: 0, asking: false, cancelling: false, problem: null });
 
 async function allMessages(conversation) {
   const found = [];
@@ -33,7 +33,7 @@ export class Thread {
   error = null;
   sending = false;
   sendProblem = null;
-  act = idle();
+  commands; // what is asked of the turn
   #messages = [];
   #stream = null;
   #target = 0;
@@ -44,6 +44,7 @@ export class Thread {
 
   constructor(onChange, onTurn) {
     this.onChange = onChange;
+    this.commands = new Commands(this);
     this.onTurn = onTurn;
   }
 
@@ -88,7 +89,8 @@ export class Thread {
   #leave() {
     this.#epoch += 1;
     this.#stream?.stop();
-    Object.assign(this, { lines: [], line: null, turn: null, error: null, sending: false, sendProblem: null, act: idle() });
+    Object.assign(this, { lines: [], line: null, turn: null, error: null, sending: false, sendProblem: null });
+    this.commands.rest();
     this.#pending = null;
   }
 
@@ -96,7 +98,8 @@ export class Thread {
     this.#stream?.stop();
     if (this.line) this.lines.push(this.line);
     const line = new Line(turn.turnId);
-    Object.assign(this, { line, turn, act: idle() });
+    Object.assign(this, { line, turn });
+    this.commands.rest();
     this.#target = turn.version ?? 0;
     setTimeout(() => { if (this.line === line && !this.settled) { this.#target = 0; this.onChange(); } }, PATIENCE_MS);
     this.#stream = follow(turn.turnId, {
@@ -111,7 +114,7 @@ export class Thread {
     if (this.line !== line) return;
     const fresh = events.filter((event) => line.apply(event));
     if (fresh.some(isNews) && line.sequence > (this.turn.version ?? 0)) this.read();
-    if (fresh.some((event) => event.type === "TURN_RESUMED")) this.act = idle();
+    if (fresh.some((event) => event.type === "TURN_RESUMED")) this.commands.rest();
     this.onChange();
   }
 
@@ -131,16 +134,17 @@ export class Thread {
       this.#readAgain = false;
       const turnId = this.turn?.turnId;
       const turn = turnId ? await api.turn(turnId).catch(() => null) : null;
-      if (turn && turn.turnId === this.turn?.turnId) this.#setTurn(turn);
+      if (turn && turn.turnId === this.turn?.turnId) this.setTurn(turn);
     } while (this.#readAgain);
     this.#reading = false;
   }
 
-  #setTurn(turn) {
+  /** The turn as an answer told it; an older answer that comes late changes nothing. */
+  setTurn(turn) {
     const before = this.turn;
     if ((turn.version ?? 0) < (before.version ?? 0)) return;
     this.turn = turn;
-    if (turn.failureId !== before.failureId || turn.status !== before.status) this.act = { ...idle(), cancelling: this.act.cancelling && works(turn.status) };
+    if (turn.failureId !== before.failureId || turn.status !== before.status) this.commands.turned(turn);
     if (turn.status !== before.status) {
       this.#tell(turn);
       this.onTurn(turn);
@@ -149,7 +153,8 @@ export class Thread {
   }
 
   #tell(turn) {
-    if (waits(turn.status)) {
+    if (turn.status === "PAUSED") announce(turn.message ?? "The turn is paused.");
+    else if (waits(turn.status)) {
       const [title] = titleAndRest(turn.message ?? "");
       announce(`The turn waits: ${title ? title[0].toLowerCase() + title.slice(1) : "nothing is lost"}`);
     } else if (turn.status === "COMPLETED") announce(`The agent answered. ${this.line?.answer ?? ""}`);
@@ -189,7 +194,7 @@ export class Thread {
   #accepted(pending, turn) {
     this.conversationId = pending.conversationId;
     this.state = "ready";
-    if (turn.turnId === this.turn?.turnId) this.#setTurn(turn);
+    if (turn.turnId === this.turn?.turnId) this.setTurn(turn);
     else {
       this.#follow(turn);
       this.#target = 0;
@@ -203,55 +208,5 @@ export class Thread {
     if (!this.sendProblem) return;
     this.sendProblem = null;
     this.onChange();
-  }
-
-  async resume(action, width) {
-    this.#doing({ ...idle(), busy: true, width });
-    const failureId = action.failureId ?? this.turn.failureId;
-    try {
-      this.#setTurn(await api.resume(this.turn.turnId, action.command, failureId));
-    } catch (error) {
-      this.#refused(error);
-    }
-  }
-
-  async cancel() {
-    this.#doing({ ...this.act, cancelling: true });
-    try {
-      this.#setTurn(await api.cancel(this.turn.turnId));
-      this.#doing({ ...this.act, asking: false });
-    } catch (error) {
-      this.#refused(error);
-    }
-  }
-
-  ask(asking) { this.#doing({ ...idle(), asking }); }
-
-  #doing(act) {
-    this.act = act;
-    this.onChange();
-  }
-
-  #refused(error) {
-    if (error instanceof Refused && error.status === 409) {
-      // Somebody was faster: news, not a fault.
-      this.#news(error.problem);
-      this.#doing(idle());
-      this.read();
-      return;
-    }
-    const { title, detail, code } = problemOf(error);
-    const problem = `${title} ${detail} Pressing again does no harm.${code ? ` (${code})` : ""}`;
-    this.#doing({ ...idle(), asking: this.act.asking, problem });
-  }
-
-  #news({ currentStatus, currentFailureId }) {
-    const wait = this.line.steps.findLast((step) => step.kind === "wait");
-    if (!wait) return;
-    const again = currentStatus === "WAITING_FOR_MODEL" && currentFailureId && currentFailureId !== wait.failureId;
-    wait.news = again
-      ? ["Already retried, refused again.", "The current reason is shown below."]
-      : ["Already done.", "This turn was brought back a moment ago; your press changed nothing."];
-    wait.rev += 1;
   }
 }

@@ -13,7 +13,9 @@ function shown(line, turn) {
   const last = steps.at(-1);
   const busy = last?.live || (last?.kind === "calls" && last.calls.some((call) => call.state === "running"));
   if (turn && works(turn.status) && line.ended === null && !line.openWait && !busy) {
-    steps.push({ key: "work", kind: "work", rev: `${line.phase}${line.phaseSince}${turn.cancelRequested}`, phase: turn.cancelRequested ? "cancelling" : line.phase, since: line.phaseSince });
+    const asked = turn.cancelRequested ? "cancelling" : turn.pauseRequested ? "stopping" : null;
+    const phase = asked ?? line.phase;
+    steps.push({ key: "work", kind: "work", rev: `${phase}${line.phaseSince}`, phase, since: line.phaseSince });
   }
   return steps;
 }

@@ -38,6 +38,7 @@ export const FAILURE_ICON = {
 export const CALL = {
   requested: ["Not started", "clock", "quiet", ""],
   running: ["Running", "run", "c-run spin", "running"],
+  again: ["Failed, tried again", "retry", "c-wait", "again"],
   completed: ["Done", "done", "c-ok", "done"],
   error: ["Failed", "failed", "c-fail", "failed"],
   not_started: ["Not run", "cut", "quiet", "interrupted"],
@@ -62,13 +63,39 @@ export const CALL_STORY = {
 const REASONS = {
   not_due: "It is not due yet.",
   unlikely_to_help: "It is unlikely to help.",
+  already_requested: "It was asked for already.",
+  at_work: "Your text is kept here; send it when this turn has ended or is stopped.",
 };
 export const reasonOf = (action) => REASONS[action?.reason] ?? action?.reason ?? "";
+
+/** A limit of a turn, by the name its agent gives it -> what it limits. */
+const LIMITS = {
+  max_iterations: "model calls",
+  max_steps: "steps",
+  max_duration: "time",
+  max_input_tokens: "tokens read",
+  max_output_tokens: "tokens written",
+  max_total_tokens: "tokens",
+  max_tool_calls: "tool calls",
+};
+export const limitName = (limit) => LIMITS[limit] ?? limit;
+
+/** "200,410 of 200,000 tokens", "10 min of 10 min". */
+export function usedOf({ limit, used, allowed }) {
+  if (limit === "max_duration") return `${long(used * 1000)} of ${long(allowed * 1000)}`;
+  return `${used.toLocaleString("en")} of ${allowed.toLocaleString("en")} ${limitName(limit)}`;
+}
 
 export const count = (n, one, many) => `${n} ${n === 1 ? one : many}`;
 
 const NUMBERS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
 export const inWords = (n) => NUMBERS[n] ?? String(n);
+
+/** "1st", "2nd", "3rd", "11th". */
+export function ordinal(n) {
+  const teen = n % 100 >= 11 && n % 100 <= 13;
+  return `${n}${(!teen && { 1: "st", 2: "nd", 3: "rd" }[n % 10]) || "th"}`;
+}
 
 const two = (n) => String(n).padStart(2, "0");
 const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];

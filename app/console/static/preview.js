@@ -1,0 +1,42 @@
+// What sending a message would do now, as the server's `actions` allow it.
+
+import { actionOf } from "./acts.js";
+import { link } from "./link.js";
+import { count, reasonOf, waits, works } from "./words.js";
+
+const TOO_LONG = new Set(["INPUT_CONTEXT", "TOTAL_CONTEXT"]);
+
+function together(kept) {
+  if (!kept.results) return "The agent reads your message and the turn goes on.";
+  return `The agent reads your message together with the ${kept.results === 1 ? "result" : `${kept.results} results`}; no tool runs again.`;
+}
+
+function stopping(tools) {
+  const wait = tools > 0 ? `${count(tools, "tool is", "tools are")} given time to end. ` : "";
+  return ["pause", "Stopping.", `${wait}Nothing is lost.`];
+}
+
+function atWork(turn, message, tools) {
+  if (turn.pauseRequested && !turn.cancelRequested) return stopping(tools);
+  return ["run", "The agent is working.", reasonOf(message) || "Your text is kept here; send it when this turn has ended."];
+}
+
+function instead(turn, kept) {
+  if (turn.status === "PAUSED") {
+    return { hint: "Message instead of resuming", will: ["pause", "Sending goes on from here.", "Open calls are closed and not run again."] };
+  }
+  if (TOO_LONG.has(turn.suspension?.modelFailure?.tokenLimitPhase)) {
+    return { hint: "Send anyway", will: ["warn", "This makes it longer.", "The conversation is already too long for the model."] };
+  }
+  return { hint: "Send a message instead of retrying", will: ["splice", "Sending goes on with this turn.", together(kept)] };
+}
+
+/** Whether sending may be done, and what it would do: `will` is [icon, lead, sentence], `hint` stands in the empty field. */
+export function preview({ turn, kept, runningTools }) {
+  if (link.away) return { may: false, will: ["away", "Not connected.", "Your text is kept; send it when the line is back."] };
+  const message = actionOf(turn, "MESSAGE");
+  if (turn && works(turn.status) && !message?.enabled) return { may: false, will: atWork(turn, message, runningTools) };
+  if (!turn || !waits(turn.status)) return { may: true, will: null };
+  if (message && !message.enabled) return { may: false, will: ["waits", "Not now.", reasonOf(message)] };
+  return { may: true, ...instead(turn, kept) };
+}
