@@ -78,7 +78,9 @@ async def post_a_message(
             language,
             headers=turn_headers(posted.stored),
         )
-    stored = await wait_until_at_rest(services, caller, posted.stored, seconds=prefer.wait_seconds)
+    stored = await wait_until_at_rest(
+        services, caller, posted.stored, seconds=prefer.wait_seconds, stopping=state.stopping
+    )
     answer = await posted_turn(
         services,
         caller,

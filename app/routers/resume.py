@@ -105,7 +105,9 @@ async def resume_a_turn(
             language,
             headers=turn_headers(done.stored),
         )
-    stored = await wait_until_at_rest(services, caller, done.stored, seconds=prefer.wait_seconds)
+    stored = await wait_until_at_rest(
+        services, caller, done.stored, seconds=prefer.wait_seconds, stopping=state.stopping
+    )
     answer = await turn_resource(services, caller, stored, language)
     return json_answer(answer, 202, turn_headers(stored) | prefer.applied)
 

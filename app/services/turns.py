@@ -1,5 +1,6 @@
 """Reading turns, and the commands on one."""
 
+import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -161,13 +162,20 @@ async def _commanded(
 
 
 async def wait_until_at_rest(
-    services: Services, caller: Caller, stored: StoredTurn, *, seconds: float
+    services: Services,
+    caller: Caller,
+    stored: StoredTurn,
+    *,
+    seconds: float,
+    stopping: asyncio.Event,
 ) -> StoredTurn:
-    """The turn once it waits or has ended, or as it is after `seconds`."""
+    """The turn once it waits or has ended; as it is after `seconds`, or when the process stops."""
     turn_id = stored.turn.identity.turn_id
     until = time.monotonic() + seconds
     with services.wakeups.watch(turn_id) as wakeup:
         while not is_at_rest(stored.turn) and (left := until - time.monotonic()) > 0:
+            if stopping.is_set():
+                break
             stored = await get_turn(services, caller, turn_id)
             if not is_at_rest(stored.turn):
                 await wakeup.wait(min(left, _LOOK_SECONDS))

@@ -4,6 +4,7 @@ Each run has one fault, at its n-th commit; n goes up until a run ends without m
 no commit is left out whatever the runner's habits become.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -117,7 +118,9 @@ async def run(stage: Stage, scenario: Scenario, fate: Fate) -> Fate:
         """Sends, and repeats what it knows no answer to, as any client may."""
         stored = (await post_message(services, CALLER, draft)).stored
         while True:
-            stored = await wait_until_at_rest(services, CALLER, stored, seconds=15)
+            stored = await wait_until_at_rest(
+                services, CALLER, stored, seconds=15, stopping=asyncio.Event()
+            )
             if not isinstance(stored.turn.state, WaitingForModel):
                 return stored
             stage.provider.simulation.put_script(MODEL, {"rounds": healthy(scenario.rounds)})
