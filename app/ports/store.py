@@ -19,6 +19,7 @@ from app.ports.records import (
     StoredMessage,
     StoredTurn,
 )
+from app.turn.failures import FailureRecord
 from app.turn.ids import AgentId, AgentVersion, ConversationId, MessageId, TurnId
 from app.turn.state import Status, Turn
 from app.turn.transcript import Message
@@ -96,6 +97,10 @@ class TurnStore(Protocol):
 
     async def final_texts(self, turns: Sequence[Turn]) -> Mapping[TurnId, str]:
         """The final answers of those turns that completed with one."""
+        ...
+
+    async def failures(self, turn_id: TurnId, *, after: int, limit: int) -> Sequence[FailureRecord]:
+        """The turn's failure history behind the model attempt `after`, oldest first."""
         ...
 
     async def journal(self, turn_id: TurnId, *, after: int, limit: int) -> Sequence[JournalRow]:

@@ -29,6 +29,11 @@ class FullFailure(SafeFailure):
     model_attempt: int
 
 
+class FailurePage(Output):
+    items: list[FullFailure | SafeFailure]
+    next_cursor: str | None
+
+
 def failure_output(
     record: FailureRecord, principal: Principal, language: Language
 ) -> SafeFailure | FullFailure:

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query, Response
 from app.http.etags import TURN_HEADERS
 from app.http.openapi import may_answer
 from app.routers.answers import json_answer, turn_headers, turn_resource, turn_resources
-from app.routers.cursors import decode_cursor, encode_cursor
+from app.routers.cursors import decode_cursor, decode_position, encode_cursor
 from app.routers.deps import (
     CallerDep,
     CursorText,
@@ -17,9 +17,10 @@ from app.routers.deps import (
     ServicesDep,
     TurnPath,
 )
+from app.routers.failure_schemas import FailurePage, failure_output
 from app.routers.turn_schemas import TurnOutput, TurnPage
 from app.routers.wire import ID_PATTERN
-from app.services.turns import cancel, get_turn, list_turns, pause
+from app.services.turns import cancel, get_turn, list_failures, list_turns, pause
 from app.turn.ids import ConversationId, TurnId
 from app.turn.state import Status
 
@@ -69,6 +70,24 @@ async def read_a_turn(
     stored = await get_turn(services, caller, TurnId(turn_id))
     body = await turn_resource(services, caller, stored, language)
     return json_answer(body, 200, turn_headers(stored))
+
+
+@router.get(f"{_ONE}/failures", openapi_extra=may_answer("turn_not_found", "cursor_invalid"))
+async def read_failures(
+    turn_id: TurnPath,
+    services: ServicesDep,
+    caller: CallerDep,
+    language: LanguageDep,
+    limit: Limit = 50,
+    cursor: CursorText = None,
+) -> FailurePage:
+    """Every recognised failure of the turn's model calls, oldest first, retried ones included."""
+    after = decode_position(cursor)
+    found = await list_failures(services, caller, TurnId(turn_id), after=after, limit=limit)
+    return FailurePage(
+        items=[failure_output(record, caller.principal, language) for record in found],
+        next_cursor=str(found[-1].model_attempt) if len(found) == limit else None,
+    )
 
 
 @router.post(

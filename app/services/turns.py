@@ -11,6 +11,7 @@ from app.ports import Command, StoredTurn, VersionConflict
 from app.services.deps import Caller, Services
 from app.services.errors import Contended, Forbidden, TurnNotFound
 from app.services.messages import require_agent
+from app.turn.failures import FailureRecord
 from app.turn.ids import ConversationId, TurnId
 from app.turn.inputs import Cancel, ContinueNow, Pause, Resume, Retry, RetryModel
 from app.turn.state import BLOCKED, Status, Turn
@@ -54,6 +55,14 @@ async def list_turns(
         before=before,
         limit=limit,
     )
+
+
+async def list_failures(
+    services: Services, caller: Caller, turn_id: TurnId, *, after: int, limit: int
+) -> Sequence[FailureRecord]:
+    """The turn's failures behind the model attempt `after`. Raises `TurnNotFound`."""
+    await get_turn(services, caller, turn_id)
+    return await services.turns.failures(turn_id, after=after, limit=limit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

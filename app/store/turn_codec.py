@@ -86,3 +86,7 @@ def decode_events(encoded: str, messages: Mapping[int, Message]) -> tuple[Event,
 
 def encode_failure(failure: ModelFailure) -> str:
     return _FAILURE.dump_json(failure).decode()
+
+
+def decode_failure(body: str) -> ModelFailure:
+    return _FAILURE.validate_json(body)

@@ -26,10 +26,12 @@ from app.store.pool import Database, Row
 from app.store.turn_codec import (
     TURN_COLUMNS,
     decode_events,
+    decode_failure,
     decode_turn,
     positions_in,
 )
-from app.turn.ids import CallId, ConversationId, TurnId
+from app.turn.failures import FailureRecord
+from app.turn.ids import CallId, ConversationId, FailureId, TurnId
 from app.turn.state import Completed, Status, Turn
 from app.turn.transcript import AssistantMessage, Message
 
@@ -150,6 +152,24 @@ class PostgresTurns:
         )
         messages = {TurnId(row["turn_id"]): decode_message(row) for row in rows}
         return {t: m.text for t, m in messages.items() if isinstance(m, AssistantMessage)}
+
+    async def failures(self, turn_id: TurnId, *, after: int, limit: int) -> Sequence[FailureRecord]:
+        rows = await self._database.rows(
+            "SELECT failure_id, model_attempt, occurred_at, body FROM model_failures "
+            "WHERE turn_id = $1 AND model_attempt > $2 ORDER BY model_attempt LIMIT $3",
+            turn_id,
+            after,
+            limit,
+        )
+        return [
+            FailureRecord(
+                failure_id=FailureId(row["failure_id"]),
+                failure=decode_failure(row["body"]),
+                model_attempt=row["model_attempt"],
+                occurred_at=row["occurred_at"],
+            )
+            for row in rows
+        ]
 
     async def journal(self, turn_id: TurnId, *, after: int, limit: int) -> Sequence[JournalRow]:
         rows = await self._database.rows(

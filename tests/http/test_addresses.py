@@ -15,6 +15,7 @@ TAKEN = {
     "/turns/t/resume": "POST",
     "/turns/t/cancel": "POST",
     "/turns/t/pause": "POST",
+    "/turns/t/failures": "GET",
     "/turns/t/events": "GET",
     "/agents": "GET",
     "/livez": "GET, HEAD",

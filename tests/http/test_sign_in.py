@@ -120,6 +120,32 @@ async def test_a_code_is_good_once(rig: Rig) -> None:
     assert COOKIE not in second.cookies
 
 
+async def test_the_printed_address_may_be_opened_again_by_who_is_signed_in(rig: Rig) -> None:
+    cookie = await signed_in(rig)
+    async with browser(rig, cookie) as client:
+        answer = await client.post("/console/login", json={"code": "used-before"})
+        found = await client.get("/agents")
+
+    assert (answer.status_code, answer.content) == (204, b"")
+    assert "Set-Cookie" not in answer.headers
+    assert found.status_code == 200
+
+
+@pytest.mark.parametrize("cookie", ["", "x", "ImRlZmF1bHQi.aaaaaa.x"])
+async def test_a_used_code_with_a_cookie_of_nobody_is_refused(rig: Rig, cookie: str) -> None:
+    async with browser(rig, cookie) as client:
+        answer = await client.post("/console/login", json={"code": "used-before"})
+
+    assert_problem(answer, 401, "login_code_invalid")
+    assert "Set-Cookie" not in answer.headers
+
+
+async def test_a_token_is_no_session_that_makes_a_used_code_good(rig: Rig) -> None:
+    answer = await rig.post("/console/login", {"code": "used-before"})
+
+    assert_problem(answer, 401, "login_code_invalid")
+
+
 @pytest.mark.parametrize(
     "body", [{}, {"code": ""}, {"code": 5}, {"code": "x", "role": "admin"}, []]
 )
