@@ -28,7 +28,7 @@ _API = (conversations, messages, turns, resume, events, agents, health, sign_in)
 def create_app(runtime: Runtime) -> FastAPI:
     """The application over what `wiring.build` has built."""
     app = routes()
-    error_handlers.install(app, runtime.services.clock)
+    error_handlers.install(app, runtime.services)
     app.state.turnkeeper = AppState(
         services=runtime.services,
         authenticator=runtime.authenticator,

@@ -53,7 +53,10 @@ class Listener:
                 bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 bound.bind(found[4])
             except OSError as error:
-                message = f"cannot listen on {host}, port {port} ({error.strerror}): set {variable}"
+                message = (
+                    f"cannot listen on {host}, port {port} ({error.strerror}): "
+                    f"set {variable} or TURNKEEPER_HOST"
+                )
                 raise AddressTakenError(message) from error
             yield cls(socket=bound)
 

@@ -1,5 +1,6 @@
 """From exceptions to problem documents, in one place for the whole application."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,11 +11,12 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match
 
 from app.http.problems import PROBLEMS, action_json, code_for_status, problem
-from app.ports import Clock, OutcomeUnknown, StoreUnavailable
+from app.ports import OutcomeUnknown, StoreUnavailable
 from app.runner.commit import VersionMoved
+from app.services.deps import Services
 from app.services.errors import Refused
-from app.turn.actions import actions
-from app.turn.errors import Rejected
+from app.services.turns import offered
+from app.turn.errors import Rejected, RetryNotDue
 from app.turn.state import Turn
 
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
@@ -32,20 +34,20 @@ class ProblemError(Exception):
         self.detail = detail
 
 
-def install(app: FastAPI, clock: Clock) -> None:
+def install(app: FastAPI, services: Services) -> None:
     """Answer every exception of a route with a problem document."""
 
     async def rejected(request: Request, error: Exception) -> Response:
         if not isinstance(error, Rejected):
             raise error
-        return problem(
-            error.code, error.detail, request.scope, extra=_what_is_true(error.turn, clock)
-        )
+        extra = _what_is_true(error.turn, services)
+        headers = _when(error.turn, services) if isinstance(error, RetryNotDue) else {}
+        return problem(error.code, error.detail, request.scope, extra=extra, headers=headers)
 
     async def moved(request: Request, error: Exception) -> Response:
         if not isinstance(error, VersionMoved):
             raise error
-        extra = _what_is_true(error.turn, clock)
+        extra = _what_is_true(error.turn, services)
         return problem("precondition_failed", str(error), request.scope, extra=extra)
 
     app.add_exception_handler(Rejected, rejected)
@@ -58,7 +60,7 @@ def install(app: FastAPI, clock: Clock) -> None:
     app.add_exception_handler(OutcomeUnknown, _store_unavailable)
 
 
-def _what_is_true(turn: Turn, clock: Clock) -> dict[str, Any]:
+def _what_is_true(turn: Turn, services: Services) -> dict[str, Any]:
     """What a refused caller needs to go on: the state as it is, and what it admits."""
     failure = turn.current_failure
     due_at = turn.due_at
@@ -69,8 +71,16 @@ def _what_is_true(turn: Turn, clock: Clock) -> dict[str, Any]:
         "currentVersion": turn.version,
         "currentFailureId": None if failure is None else failure.failure_id,
         "retryAt": None if due_at is None else due_at.isoformat(),
-        "allowedActions": [action_json(action) for action in actions(turn, at=clock())],
+        "allowedActions": [action_json(action) for action in offered(services, turn)],
     }
+
+
+def _when(turn: Turn, services: Services) -> dict[str, str]:
+    """How long waiting helps, in whole seconds."""
+    if turn.due_at is None:
+        return {}
+    seconds = (turn.due_at - services.clock()).total_seconds()
+    return {"Retry-After": str(max(math.ceil(seconds), 0))}
 
 
 async def _refused(request: Request, error: Exception) -> Response:

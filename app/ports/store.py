@@ -150,7 +150,10 @@ class ClaimQueue(Protocol):
     async def claim(
         self, worker: str, *, limit: int, versions: Sequence[tuple[AgentId, AgentVersion]]
     ) -> Sequence[ClaimedTurn]:
-        """Take up to `limit` turns that are due, of these agents, and that nobody holds."""
+        """Take up to `limit` turns that are due and that nobody holds.
+
+        They are of these agents, or are to be cancelled or paused, for which no agent is needed.
+        """
         ...
 
     async def renew(self, worker: str, claims: Mapping[TurnId, int]) -> frozenset[TurnId]:

@@ -5,6 +5,7 @@ behind the message that asked for it, in the order of the calls, every result be
 call, ids are not repeated, nothing is empty, nothing is unknown.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -21,6 +22,7 @@ from app.providers.wire_json import (
     is_object,
 )
 
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _KEYS: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "system": frozenset({"role", "content", "name"}),
@@ -116,8 +118,8 @@ class _History:
         function = as_object(call.get("function"))
         if set(call) != {"id", "type", "function"} or call.get("type") != "function":
             _fault("a tool call has exactly id, type 'function' and function")
-        if set(function) != {"name", "arguments"} or not as_text(function.get("name")):
-            _fault(f"the function of tool call {call_id!r} needs exactly name and arguments")
+        if set(function) != {"name", "arguments"} or not _is_name(function.get("name")):
+            _fault(f"the function of tool call {call_id!r} needs exactly a name and arguments")
         if not call_id or call_id in self.used_ids:
             _fault(f"the tool call id {call_id!r} is empty or repeated")
         if not _is_json_object(as_text(function.get("arguments"))):
@@ -174,3 +176,8 @@ def _check_text(text: object, *, may_be_empty: bool) -> None:
 
 def _fault(text: str) -> NoReturn:
     raise _Malformed(text)
+
+
+def _is_name(name: object) -> bool:
+    """What OpenAI takes as the name of a function."""
+    return _NAME.fullmatch(as_text(name) or "") is not None

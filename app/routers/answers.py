@@ -19,6 +19,7 @@ from app.routers.turn_schemas import (
 )
 from app.services.deps import Caller, Services
 from app.services.follow import Cursor, Feed, follow
+from app.services.turns import offered
 from app.turn.ids import Identity
 
 
@@ -38,7 +39,7 @@ async def turn_resources(
             final_output=texts.get(item.turn.identity.turn_id),
             principal=caller.principal,
             language=language,
-            at=services.clock(),
+            actions=offered(services, item.turn),
         )
         for item in stored
     ]
@@ -63,7 +64,7 @@ async def posted_turn(
         final_output=texts.get(turn_id),
         principal=caller.principal,
         language=language,
-        at=services.clock(),
+        actions=offered(services, stored.turn),
     )
 
 

@@ -88,12 +88,14 @@ class SaidBody(Input):
         return self
 
     def parts(self) -> tuple[ContentPart, ...]:
+        """What is said; blank texts between parts say nothing, and providers refuse them."""
         if isinstance(self.content, str):
             return (TextPart(text=self.content),)
-        return tuple(
+        parts = (
             TextPart(text=part.text) if isinstance(part, TextInput) else ImagePart(url=part.url)
             for part in self.content
         )
+        return tuple(part for part in parts if _is_said(part))
 
 
 class MessageBody(SaidBody):

@@ -12,7 +12,7 @@ from app.routers.failure_schemas import FullFailure, SafeFailure, failure_output
 from app.routers.sentences import Language, sentence_for
 from app.routers.wire import Output, is_absent
 from app.services.principal import Principal
-from app.turn.actions import actions
+from app.turn.actions import Action
 from app.turn.state import (
     Completed,
     Cursor,
@@ -127,10 +127,10 @@ def turn_output(
     final_output: str | None,
     principal: Principal,
     language: Language,
-    at: datetime,
+    actions: Sequence[Action],
 ) -> TurnOutput:
     return TurnOutput(
-        **_turn_fields(stored, principal=principal, language=language, at=at),
+        **_turn_fields(stored, principal=principal, language=language, actions=actions),
         final_output=final_output,
     )
 
@@ -143,10 +143,10 @@ def posted_turn_output(
     final_output: str | None,
     principal: Principal,
     language: Language,
-    at: datetime,
+    actions: Sequence[Action],
 ) -> PostedTurnOutput:
     return PostedTurnOutput(
-        **_turn_fields(stored, principal=principal, language=language, at=at),
+        **_turn_fields(stored, principal=principal, language=language, actions=actions),
         final_output=final_output,
         message_id=message_id,
         events_url=events_url,
@@ -154,7 +154,7 @@ def posted_turn_output(
 
 
 def _turn_fields(
-    stored: StoredTurn, *, principal: Principal, language: Language, at: datetime
+    stored: StoredTurn, *, principal: Principal, language: Language, actions: Sequence[Action]
 ) -> dict[str, Any]:
     turn = stored.turn
     suspension = _suspension(turn, principal, language)
@@ -175,7 +175,7 @@ def _turn_fields(
         "retry_after_millis": failure and millis(failure.failure.retry_after),
         "retry_at": retry_at,
         "message": sentence_for(turn, language, retry_at),
-        "actions": _actions(turn, at),
+        "actions": [ActionOutput.model_validate(action_json(action)) for action in actions],
         "pause": _pause(turn),
         "cancel_requested": turn.cancel_requested,
         "pause_requested": turn.pause_requested,
@@ -185,10 +185,6 @@ def _turn_fields(
         "created_at": turn.created_at,
         "updated_at": stored.updated_at,
     }
-
-
-def _actions(turn: Turn, at: datetime) -> Sequence[ActionOutput]:
-    return [ActionOutput.model_validate(action_json(action)) for action in actions(turn, at=at)]
 
 
 def _retry_at(turn: Turn) -> datetime | None:

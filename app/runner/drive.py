@@ -37,12 +37,13 @@ from app.runner.tasks import unless
 from app.runner.tool_calls import ToolRound
 from app.runner.transcript import Transcript
 from app.turn import inputs as i
+from app.turn.agent import Agent
 from app.turn.events import ModelCompleted
 from app.turn.evolve import JournalError
 from app.turn.failures import ModelFailure, RequestRefused
 from app.turn.ids import AttemptId, FailureId
 from app.turn.next_step import CallModel, RecoverLostStep, Rest, RunTools, next_step
-from app.turn.state import CallingModel, RunningTools
+from app.turn.state import CallingModel, RunningTools, Turn
 from app.turn.transcript import AssistantMessage, ModelAnswer
 
 _LOOK_SECONDS = 1.5
@@ -79,14 +80,32 @@ class Driver:
         identity = held.turn.identity
         loaded = self.catalog.load(identity.agent_id, identity.agent_version)
         if loaded is None:
-            _log.error("agent_version_unavailable", turn_id=identity.turn_id)
-            return False
+            loaded = _nobody(held.turn)
         transcript = await Transcript.load(self.store, held.turn)
         drive = _Drive(self, held, loaded, transcript, stopping)
         try:
             return await drive.run()
         finally:
             await drive.close()
+
+
+def _nobody(turn: Turn) -> LoadedAgent:
+    """In place of an agent that is not here.
+
+    Such a turn is claimed only to carry out a cancellation or a pause, which begins nothing and so
+    asks nothing of an agent (T97).
+
+    Raises:
+        JournalError: nothing of the kind was asked for.
+    """
+    if not (turn.cancel_requested or turn.pause_requested):
+        wrong = f"turn {turn.identity.turn_id!r} was claimed without its agent"
+        raise JournalError(wrong)
+    identity = turn.identity
+    agent = Agent(
+        agent_id=identity.agent_id, version=identity.agent_version, instructions="", model=None
+    )
+    return LoadedAgent(agent=agent, tools={})
 
 
 class _Drive:

@@ -11,6 +11,7 @@ from app.ports import Command, StoredTurn, VersionConflict
 from app.services.deps import Caller, Services
 from app.services.errors import Contended, Forbidden, TurnNotFound
 from app.services.messages import require_agent
+from app.turn.actions import Action, actions
 from app.turn.failures import FailureRecord
 from app.turn.ids import ConversationId, TurnId
 from app.turn.inputs import Cancel, ContinueNow, Pause, Resume, Retry, RetryModel
@@ -37,6 +38,13 @@ async def get_turn(services: Services, caller: Caller, turn_id: TurnId) -> Store
     if found is None:
         raise TurnNotFound(f"there is no turn {turn_id!r}")
     return found
+
+
+def offered(services: Services, turn: Turn) -> Sequence[Action]:
+    """What may be done to the turn now."""
+    identity = turn.identity
+    loaded = services.catalog.load(identity.agent_id, identity.agent_version)
+    return actions(turn, at=services.clock(), agent_is_there=loaded is not None)
 
 
 async def list_turns(

@@ -73,6 +73,7 @@ APPEND = (
 WITH moved AS (
     UPDATE turns SET
         version = $21, status = $22, body = $23, updated_at = clock_timestamp(),
+        stop_requested = $30,
         runnable_at = CASE WHEN $24 THEN least(runnable_at, clock_timestamp())
                            ELSE $25::timestamptz END,
         claimed_by = CASE WHEN $24 THEN claimed_by END,
@@ -101,9 +102,10 @@ WITH conversation AS (
 ),
 moved AS (
     INSERT INTO turns (turn_id, tenant_id, conversation_id, agent_id, agent_version, status,
-                       version, body, created_at, updated_at, runnable_at, claim_epoch)
+                       version, body, created_at, updated_at, runnable_at, claim_epoch,
+                       stop_requested)
     SELECT $26, tenant_id, conversation_id, $27, $28, $29, $30, $31, $32, clock_timestamp(),
-           clock_timestamp(), 0
+           clock_timestamp(), 0, false
     FROM conversation
     RETURNING turn_id, tenant_id, conversation_id, version, status
 ),
@@ -151,6 +153,7 @@ def append_arguments(
         commit.before.version,
         None if claim is None else claim.worker,
         None if claim is None else claim.epoch,
+        turn.cancel_requested or turn.pause_requested,
     )
 
 

@@ -26,7 +26,8 @@ WITH due AS (
     SELECT turn_id FROM turns
     WHERE runnable_at <= clock_timestamp()
       AND (claimed_until IS NULL OR claimed_until <= clock_timestamp())
-      AND (agent_id, agent_version) IN (SELECT * FROM unnest($4::text[], $5::text[]))
+      AND (stop_requested
+           OR (agent_id, agent_version) IN (SELECT * FROM unnest($4::text[], $5::text[])))
     ORDER BY runnable_at
     LIMIT $3
     FOR UPDATE SKIP LOCKED

@@ -93,6 +93,8 @@ class TurnRow(SQLModel, table=True):
     updated_at: datetime = _instant()
     runnable_at: datetime | None = _instant(nullable=True)
     """From when a worker may claim it; null while nothing is to be done."""
+    stop_requested: bool = Field(default=False)
+    """A cancellation or a pause is asked for: any worker may carry it out, agent or not."""
     claimed_by: str | None = _text(nullable=True)
     claimed_until: datetime | None = _instant(nullable=True)
     claim_epoch: int = Field(default=0)

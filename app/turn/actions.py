@@ -4,7 +4,7 @@ It is the same list that a refusal carries as `allowedActions`, so it must agree
 every enabled action is accepted, and a test holds the two together.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal, TypeAlias
 
@@ -22,7 +22,9 @@ Command: TypeAlias = Literal[
     "PAUSE",
     "CANCEL",
 ]
-Reason: TypeAlias = Literal["not_due", "unlikely_to_help", "already_requested", "at_work"]
+Reason: TypeAlias = Literal[
+    "not_due", "unlikely_to_help", "already_requested", "at_work", "agent_version_unavailable"
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,10 +36,27 @@ class Action:
     """Why it is not enabled, or why it is unlikely to help."""
 
 
-def actions(turn: Turn, *, at: datetime) -> tuple[Action, ...]:
-    """What `decide` would accept now, most helpful first."""
+def actions(turn: Turn, *, at: datetime, agent_is_there: bool = True) -> tuple[Action, ...]:
+    """What would be accepted now, most helpful first.
+
+    Without its agent a turn cannot go on (T97); stopping it needs none.
+    """
     if turn.is_terminal:
         return ()
+    offered = _offered(turn, at)
+    return offered if agent_is_there else tuple(_without_agent(action) for action in offered)
+
+
+_NEED_NO_AGENT = frozenset({"PAUSE", "CANCEL"})
+
+
+def _without_agent(action: Action) -> Action:
+    if action.command in _NEED_NO_AGENT:
+        return action
+    return replace(action, enabled=False, reason="agent_version_unavailable")
+
+
+def _offered(turn: Turn, at: datetime) -> tuple[Action, ...]:
     match turn.state:
         case WaitingForModel() as state:
             return (_retry(state), *_WITH_MESSAGE, _cancel(turn))

@@ -15,11 +15,11 @@ from typing import Literal
 from app.turn import events as e
 from app.turn import inputs as i
 from app.turn.agent import Agent, Effect, ToolSpec
-from app.turn.call_ids import with_unique_ids
 from app.turn.failures import FailureRecord, FailureType, ModelFailure, TokenLimitPhase
 from app.turn.retry import retry_due_at
 from app.turn.state import CallingModel, Turn
 from app.turn.steps import cancelled, end_step, failed, remaining_iterations, then_begin
+from app.turn.stored_calls import as_stored
 from app.turn.transcript import (
     AssistantMessage,
     ModelAnswer,
@@ -148,7 +148,7 @@ def _final(
 def _with_calls(
     turn: Turn, state: CallingModel, given: i.ModelAnswered, agent: Agent, *, at: datetime
 ) -> tuple[e.Event, ...]:
-    calls = with_unique_ids(given.answer.tool_calls, given.taken_call_ids, given.attempt_id)
+    calls = as_stored(given.answer.tool_calls, given.taken_call_ids, given.attempt_id)
     first_result = turn.next_position + 1
     requested = tuple(
         _requested(call, agent.tool(call.tool_name), first_result + n)
@@ -186,7 +186,7 @@ def _unusable(
 
 
 def _problem(call: ToolCall, agent: Agent) -> str | None:
-    if agent.tool(call.tool_name) is None:
+    if call.problem is None and agent.tool(call.tool_name) is None:
         return f"There is no tool named {call.tool_name!r}."
     return call.problem
 

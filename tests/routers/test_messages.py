@@ -318,3 +318,21 @@ async def test_the_same_message_at_once_is_one_message(rig: Rig) -> None:
         "SELECT role FROM messages WHERE conversation_id = $1 AND role = 'user'", conversation
     )
     assert len(rows) == 1
+
+
+async def test_blank_texts_between_parts_are_not_stored_since_providers_refuse_them(
+    rig: Rig,
+) -> None:
+    parts = [
+        {"type": "text", "text": "look"},
+        {"type": "text", "text": "\n"},
+        {"type": "image", "url": "https://example.com/a.png"},
+        {"type": "text", "text": " "},
+    ]
+    conversation = fresh_id()
+
+    answer = await rig.post(f"/conversations/{conversation}/messages", {"content": parts})
+
+    messages = await rig.client.get(f"/conversations/{conversation}/messages")
+    assert answer.status_code == 202
+    assert messages.json()["items"][0]["content"] == [parts[0], parts[2]]

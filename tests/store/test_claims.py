@@ -116,3 +116,12 @@ async def test_a_waiting_turn_is_never_claimed(stored: Stored) -> None:
     )
 
     assert not await stored.claims.claim("w1", limit=1, versions=VERSIONS)
+
+
+async def test_a_turn_that_is_to_stop_is_claimed_by_whoever_is_there(stored: Stored) -> None:
+    turn = await stored.tell(await stored.a_turn(), begin())
+    await stored.tell(turn, i.Cancel())
+
+    (held,) = await stored.claims.claim("w1", limit=1, versions=[])
+
+    assert held.turn.cancel_requested

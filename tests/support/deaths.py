@@ -30,6 +30,7 @@ from app.ports import (
 )
 from app.services.deps import Services
 from app.settings import Settings
+from app.turn.failures import FailureRecord
 from app.turn.ids import AgentId, AgentVersion, ConversationId, TurnId
 from app.turn.state import Status, Turn
 from app.turn.transcript import Message
@@ -139,6 +140,9 @@ class MortalTurns:
 
     async def final_texts(self, turns: Sequence[Turn]) -> Mapping[TurnId, str]:
         return await self.turns.final_texts(turns)
+
+    async def failures(self, turn_id: TurnId, *, after: int, limit: int) -> Sequence[FailureRecord]:
+        return await self.turns.failures(turn_id, after=after, limit=limit)
 
     async def journal(self, turn_id: TurnId, *, after: int, limit: int) -> Sequence[JournalRow]:
         return await self.turns.journal(turn_id, after=after, limit=limit)

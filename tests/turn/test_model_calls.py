@@ -1,5 +1,7 @@
 """The end of a model call."""
 
+from dataclasses import replace
+
 import pytest
 
 from app.turn import events as e
@@ -234,3 +236,28 @@ def test_the_step_beyond_max_steps_is_not_begun() -> None:
 
     assert told.turn.status == Status.MAX_STEPS_REACHED
     assert isinstance(told.transcript[2], ToolResult)
+
+
+@pytest.mark.parametrize(
+    ("invented", "stored"),
+    [
+        ("", "unnamed"),
+        ("functions.look_up", "functions_look_up"),
+        ("look_up ", "look_up_"),
+        ("na\u00efve", "na_ve"),
+        ("x" * 100, "x" * 64),
+    ],
+)
+def test_a_name_that_no_tool_can_have_is_answered_and_stored_so_that_it_can_be_sent(
+    invented: str, stored: str
+) -> None:
+    call = replace(a_call("A"), tool_name=invented)
+
+    told = Told().begun().answered(an_answer("", call))
+
+    asked, result = told.transcript[1], told.transcript[2]
+    assert isinstance(asked, AssistantMessage)
+    assert isinstance(result, ToolResult)
+    assert asked.tool_calls[0].tool_name == stored
+    assert result.content == f"There is no tool named {invented!r}."
+    assert told.turn.counters.tool_calls == 0

@@ -71,6 +71,7 @@ def upgrade() -> None:
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("runnable_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("stop_requested", sa.Boolean(), nullable=False),
         sa.Column("claimed_by", sa.Text(), nullable=True),
         sa.Column("claimed_until", sa.DateTime(timezone=True), nullable=True),
         sa.Column("claim_epoch", sa.Integer(), nullable=False),
