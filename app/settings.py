@@ -59,9 +59,12 @@ def _postgresql_url(url: str) -> str:
     return f"postgresql://{rest}"
 
 
-def _long_enough(token: SecretStr) -> SecretStr:
+def _usable(token: SecretStr) -> SecretStr:
     if len(token.get_secret_value()) < MIN_TOKEN_CHARACTERS:
         message = f"must have at least {MIN_TOKEN_CHARACTERS} characters"
+        raise ValueError(message)
+    if not re.fullmatch(r"[\x21-\x7e]+", token.get_secret_value()):
+        message = "must be of visible ASCII characters, or no header can carry it"
         raise ValueError(message)
     return token
 
@@ -72,7 +75,7 @@ PostgresqlUrl = Annotated[str, AfterValidator(_postgresql_url)]
 EnvironmentVariable = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 ProviderName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
 ModuleAttribute = Annotated[str, StringConstraints(pattern=r"^[\w.]+:[\w.]+$")]
-Token = Annotated[SecretStr, AfterValidator(_long_enough)]
+Token = Annotated[SecretStr, AfterValidator(_usable)]
 Timeout = Annotated[float, Field(gt=0, le=86_400)]
 
 

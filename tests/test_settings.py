@@ -85,6 +85,11 @@ def test_providers_are_read_from_json(monkeypatch: pytest.MonkeyPatch) -> None:
 WRONG = [
     ("TURNKEEPER_PORT", "70000", "TURNKEEPER_PORT: Input should be less than or equal to 65535"),
     ("TURNKEEPER_TOKEN", "short", "TURNKEEPER_TOKEN: must have at least 16 characters"),
+    (
+        "TURNKEEPER_TOKEN",
+        "a token with spaces",
+        "TURNKEEPER_TOKEN: must be of visible ASCII characters, or no header can carry it",
+    ),
     ("TURNKEEPER_PROVIDERS", "{", "TURNKEEPER_PROVIDERS: must be a JSON object"),
     ("TURNKEEPER_PROVIDERS", '{"a/b": {"kind": "openai", "base_url": "http://x"}}', "a/b"),
     ("TURNKEEPER_PROVIDERS", '{"a": {"kind": "openai"}}', "TURNKEEPER_PROVIDERS.a.base_url"),
