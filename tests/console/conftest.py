@@ -1,20 +1,29 @@
 import asyncio
+import secrets
 import shutil
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import pytest
-from playwright.async_api import APIRequestContext, Browser, StorageState, async_playwright
+from playwright.async_api import (
+    APIRequestContext,
+    Browser,
+    BrowserContext,
+    StorageState,
+    async_playwright,
+)
 
 from tests.console.pages import CUT_STORY, MAIN_STORY, Console
 from tests.console.served import ServedService
 from tests.support.postgres import PostgresServer
+from tests.support.provider import running_provider
 
 NewConsole: TypeAlias = Callable[..., Awaitable[Console]]
 
 _PLAIN = 6
+_WORDS_PER_SECOND = 100.0
+"""Three times a person's pace; /slow lasts 12 seconds."""
 
 _FLAGS = [
     "--no-sandbox",  # root may not have one, and the page is our own
@@ -49,23 +58,34 @@ def _chromium() -> str:
 
 
 @pytest.fixture(scope="session")
-async def browser() -> AsyncGenerator[Browser]:
+async def launched() -> AsyncGenerator[asyncio.Task[Browser]]:
+    """The browser, on its way while the service starts."""
     path = _chromium()
     async with async_playwright() as playwright:
-        started = await playwright.chromium.launch(executable_path=path, args=_FLAGS)
-        yield started
-        await started.close()
+        launching = playwright.chromium.launch(executable_path=path, args=_FLAGS)
+        task = asyncio.create_task(launching)
+        yield task
+        await (await task).close()
+
+
+@pytest.fixture(scope="session")
+async def browser(launched: asyncio.Task[Browser]) -> Browser:
+    return await launched
 
 
 @pytest.fixture(scope="session")
 async def service(
-    postgres_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory
+    launched: asyncio.Task[Browser],
+    postgres_server: PostgresServer,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> AsyncGenerator[ServedService]:
+    del launched  # it has begun, and that is enough
     dsn = await postgres_server.fresh_database()
-    served = ServedService(dsn, tmp_path_factory.mktemp("console"))
-    await served.start()
-    yield served
-    await served.kill()
+    async with running_provider(words_per_second=_WORDS_PER_SECOND) as provider:
+        served = ServedService(dsn, tmp_path_factory.mktemp("console"), provider.base_url)
+        await served.start()
+        yield served
+        await served.kill()
     await postgres_server.drop_database(dsn)
 
 
@@ -113,7 +133,8 @@ async def _bring_to_wait(
     http: APIRequestContext, origin: str, conversation_id: str, content: str
 ) -> None:
     address = f"{origin}conversations/{conversation_id}"
-    body = {"content": content, "messageId": f"{conversation_id}-1"}
+    # The provider counts its outages by what was said: nobody may say the same as another.
+    body = {"content": f"{content}\n({conversation_id})", "messageId": f"{conversation_id}-1"}
     sent = await http.post(f"{address}/messages", data=body)
     assert sent.status == 202, await sent.text()
     for _ in range(300):
@@ -124,33 +145,72 @@ async def _bring_to_wait(
     pytest.fail(f"{conversation_id} does not wait")
 
 
+@pytest.fixture(scope="session")
+async def contexts(
+    browser: Browser, signed_in: StorageState
+) -> AsyncGenerator[Mapping[bool, BrowserContext]]:
+    """Who is signed in, without a touch screen (False) and with one: a context takes its time."""
+    made = {
+        has_touch: await browser.new_context(storage_state=signed_in, has_touch=has_touch)
+        for has_touch in (False, True)
+    }
+    yield made
+    for context in made.values():
+        await context.close()
+
+
+async def _begun_with(http: APIRequestContext, origin: str, agent: str) -> str:
+    """An empty conversation with this agent, where the page would choose the first one."""
+    conversation_id = f"{agent}-{secrets.token_hex(4)}"
+    answer = await http.put(f"{origin}conversations/{conversation_id}", data={"agentId": agent})
+    assert answer.status == 201, await answer.text()
+    return conversation_id
+
+
 @pytest.fixture
 async def new_console(
-    browser: Browser,
+    contexts: Mapping[bool, BrowserContext],
     service: ServedService,
-    signed_in: StorageState,
     on_the_way: asyncio.Task[Waiting],
 ) -> AsyncGenerator[NewConsole]:
     """Opens the page as a reader who is signed in; at the end nothing may have gone wrong in it."""
     del on_the_way  # it has begun, and that is enough
     opened: list[Console] = []
-    async with AsyncExitStack() as contexts:
 
-        async def open_one(*, width: int = 1280, at: str = "#new", dark: bool = False) -> Console:
-            context = await browser.new_context(
-                storage_state=signed_in,
-                viewport={"width": width, "height": 844},
-                color_scheme="dark" if dark else "light",
-                has_touch=width < 720,
-            )
-            contexts.push_async_callback(context.close)
-            console = Console(await context.new_page(), service.url.split("#")[0])
-            opened.append(console)
-            await console.open(at)
-            return console
+    async def open_one(
+        *,
+        width: int = 1280,
+        at: str = "#new",
+        dark: bool = False,
+        agent: str | None = None,
+        context: BrowserContext | None = None,
+    ) -> Console:
+        within = context or contexts[width < 720]
+        origin = service.url.split("#")[0]
+        if agent is not None:
+            at = f"#c={await _begun_with(within.request, origin, agent)}"
+        page = await within.new_page()
+        console = Console(page, origin)
+        opened.append(console)
+        await page.set_viewport_size({"width": width, "height": 844})
+        # What moves is drawn sixty times a second, without a graphics card: the tests' own time.
+        await page.emulate_media(color_scheme="dark" if dark else "light", reduced_motion="reduce")
+        await console.open(at)
+        return console
 
-        yield open_one
+    yield open_one
+    await asyncio.gather(*(console.close() for console in opened))
     assert [trouble for console in opened for trouble in console.troubles] == []
+
+
+@pytest.fixture
+async def context_apart(
+    browser: Browser, signed_in: StorageState
+) -> AsyncGenerator[BrowserContext]:
+    """For a test that changes more than its page, the clock for example."""
+    context = await browser.new_context(storage_state=signed_in)
+    yield context
+    await context.close()
 
 
 @pytest.fixture

@@ -30,6 +30,11 @@ class Console:
         await self.page.goto(self.origin + at)
         await self.page.locator("#app:not([hidden]), #signin:not([hidden])").wait_for()
 
+    async def close(self) -> None:
+        """Closes the page; what it kept in the browser goes with it."""
+        await self.page.evaluate("localStorage.clear()")
+        await self.page.close()
+
     @property
     def message(self) -> Locator:
         return self.page.locator("#message")
@@ -49,6 +54,21 @@ class Console:
     @property
     def retry(self) -> Locator:
         return self.page.locator("[data-command=RETRY_MODEL]")
+
+    @property
+    def stop(self) -> Locator:
+        return self.page.locator(".composer [data-command=PAUSE]")
+
+    @property
+    def resume(self) -> Locator:
+        """The main button of the card; the composer has one as well."""
+        return self.card.locator("[data-command=RESUME]")
+
+    async def cancel_from_the_composer(self) -> None:
+        """A turn at work ends; it is asked once more."""
+        await self.page.locator(".composer [data-command=CANCEL]").click()
+        await self.page.locator("[data-command=CANCEL_FINALLY]").click()
+        await self.has_status("Cancelled")
 
     async def send(self, text: str) -> None:
         await self.message.fill(text)

@@ -18,12 +18,12 @@ async def test_send_stream_outage_retry_done_on_a_desk_and_on_a_phone(
 ) -> None:
     desk = await new_console(width=1280)
     phone = await new_console(width=390, dark=True)
-    await asyncio.gather(_main_story(desk), _main_story(phone))
+    await asyncio.gather(_main_story(desk, "on a desk"), _main_story(phone, "on a phone"))
 
 
-async def _main_story(console: Console) -> None:
+async def _main_story(console: Console, where: str) -> None:
     page = console.page
-    await console.send(MAIN_STORY)
+    await console.send(f"{MAIN_STORY}\n({where})")
     await expect(page.locator(".said")).to_contain_text("What about TP-4410?")
     assert re.search("#c=.+", page.url)
 
@@ -64,9 +64,7 @@ async def test_an_answer_appears_while_it_is_written(console: Console) -> None:
     await expect(console.page.locator(".step.live .caret")).to_be_visible(timeout=10_000)
     before = await console.answer.inner_text()
     await expect(console.answer).not_to_have_text(before, timeout=5_000)
-    await console.page.locator(".composer [data-command=CANCEL]").click()
-    await console.page.locator("[data-command=CANCEL_FINALLY]").click()
-    await console.has_status("Cancelled")
+    await console.cancel_from_the_composer()
     await expect(console.page.locator(".mark.end")).to_contain_text("Cancelled")
 
 
@@ -82,6 +80,7 @@ async def test_reload_in_the_middle_brings_everything_back(console: Console) -> 
     text = await console.answer.inner_text()
     numbers = [int(n) for n in re.findall(r"sentence (\d+)", text)]
     assert numbers == list(range(1, len(numbers) + 1)), "a piece is missing or there twice"
+    await console.cancel_from_the_composer()
 
 
 async def test_a_reload_while_it_waits_shows_the_same_card(waiting_console: Console) -> None:

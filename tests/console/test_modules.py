@@ -141,14 +141,83 @@ async def test_a_turn_is_one_line_however_often_its_events_come(bench: Console) 
         ["think", "Hm", None],
         ["calls", ['{"of": "c1"} unknown', '{"of": "c2"} completed'], None],
         ["mark", brought_back, None],
-        ["text", "Half an", True],
+        ["text", "Half an", "broken"],
         ["wait", "f1", False],
         ["mark", brought_back, None],
-        ["text", "Whole", False],
+        ["text", "Whole", None],
         ["end", "TURN_COMPLETED", None],
     ]
     assert await call(bench, "line", SHOW, STORY) == expected
     assert await call(bench, "line", SHOW, STORY[:15], STORY[3:], STORY) == expected
+
+
+PAUSES = [
+    event(1, "MESSAGE_ADDED", position=1, messageId="m1", role="user", content="Go"),
+    event(2, "MODEL_STARTED", attemptId="a1", modelAttempt=1),
+    event(3, "MODEL_TEXT", attemptId="a1", offset=0, text="Half an"),
+    event(4, "TURN_PAUSED", cause="person", requestedAt=None, limit=None),
+    event(4, "MODEL_TEXT", attemptId="a1", offset=7, text=" answer"),
+    event(5, "TURN_RESUMED", commandType="RESUME", correlationId=None),
+    event(6, "MODEL_STARTED", attemptId="a2", modelAttempt=2),
+    event(7, "MODEL_COMPLETED", attemptId="a2", text="", toolCalls=[_call("c1")]),
+    event(8, "TOOL_REQUESTED", callId="c1", toolName="t", effect="reads"),
+    event(9, "TOOL_STARTED", callId="c1", toolName="t", attempt=1),
+    event(
+        10,
+        "TOOL_ATTEMPT_FAILED",
+        callId="c1",
+        toolName="t",
+        attempt=1,
+        error="no answer",
+        nextRunnableAt="2026-08-15T12:00:20Z",
+    ),
+    event(
+        11,
+        "TURN_SUSPENDED",
+        suspensionType="RETRY",
+        correlationId=None,
+        requestedAt=None,
+        nextRunnableAt="2026-08-15T12:00:20Z",
+        modelFailure=None,
+    ),
+    event(12, "RETRY_SCHEDULED", retryCount=1, nextRunnableAt="2026-08-15T12:00:20Z"),
+    event(13, "TURN_PAUSED", cause="limit", requestedAt=None, limit="max_tool_calls"),
+]
+
+
+async def test_a_pause_ends_whatever_it_finds_and_forgets_the_times(bench: Console) -> None:
+    expected = [
+        ["said", "Go", None],
+        ["text", "Half an", "stopped"],
+        ["wait", "PAUSE", False],
+        ["calls", ['{"of": "c1"} again'], None],
+        ["wait", "RETRY", False],
+        ["wait", "PAUSE", True],
+    ]
+    assert await call(bench, "line", SHOW, PAUSES) == expected
+    times = """const line = new m.Line("t"); const times = [];
+        for (const e of a[0]) {
+            line.apply(e);
+            times.push(line.steps.find((step) => step.calls)?.calls[0].nextAt ?? null);
+        }
+        return [times.filter(Boolean).length, times.at(-1), line.tools, line.kept];"""
+    assert await call(bench, "line", times, PAUSES) == [
+        3,
+        None,
+        {"running": 0, "open": 1},
+        {"messages": 1, "results": 0, "words": 0},
+    ]
+
+
+async def test_what_was_used_up_is_said_in_its_unit(bench: Console) -> None:
+    body = """return [["max_total_tokens", 200410, 200000], ["max_duration", 600.4, 600]]
+        .map(([limit, used, allowed]) => m.usedOf({ limit, used, allowed }))
+        .concat([1, 2, 3, 4, 11, 21, 112].map(m.ordinal));"""
+    assert await call(bench, "words", body) == [
+        "200,410 of 200,000 tokens",
+        "10 min of 10 min",
+        *["1st", "2nd", "3rd", "4th", "11th", "21st", "112th"],
+    ]
 
 
 async def test_a_turn_of_old_is_made_from_its_messages(bench: Console) -> None:

@@ -6,7 +6,7 @@ from datetime import timedelta
 from email.utils import parsedate_to_datetime
 
 import pytest
-from playwright.async_api import Browser, Route, expect
+from playwright.async_api import Browser, BrowserContext, Route, expect
 
 from tests.console.conftest import NewConsole, Waiting
 from tests.console.pages import Console
@@ -37,6 +37,16 @@ async def test_without_a_session_the_page_says_how_to_sign_in(
     assert not await console.scrolls_sideways()
     assert console.troubles == []
     await context.close()
+
+
+async def test_the_printed_address_may_be_opened_again(
+    console: Console, service: ServedService
+) -> None:
+    for _ in range(2):
+        await console.page.goto("about:blank")
+        await console.page.goto(service.url)
+        await expect(console.page.locator("#app")).to_be_visible()
+        assert "#login" not in console.page.url
 
 
 async def test_hostile_text_is_text(console: Console) -> None:
@@ -155,9 +165,9 @@ async def test_nothing_scrolls_sideways_and_targets_are_large_enough(
 
 
 async def test_a_stated_time_is_counted_down_and_a_retry_stays_allowed(
-    new_console: NewConsole, waiting: Waiting
+    context_apart: BrowserContext, new_console: NewConsole, waiting: Waiting
 ) -> None:
-    console = await new_console(at=f"#c={waiting.wide}")
+    console = await new_console(at=f"#c={waiting.wide}", context=context_apart)
 
     async def later(route: Route) -> None:
         answer = await route.fetch()

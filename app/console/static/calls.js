@@ -4,12 +4,12 @@ import { serverNow } from "./api.js";
 import { h, say, swap } from "./dom.js";
 import { icon } from "./icons.js";
 import { marked } from "./text.js";
+import { OPEN } from "./toolcalls.js";
 import { CALL, CALL_STORY, clock, count, duration, inWords, long, ordinal } from "./words.js";
 
 const FOLD_ABOVE = 5;
 const FOLD_TO = 3;
 const SHORT = 32;
-const OPEN = new Set(["requested", "running", "again"]);
 
 /** The arguments on one line, untouched but for quotes around names: no number is reformatted. */
 export const oneLine = (text) =>

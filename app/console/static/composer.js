@@ -36,7 +36,7 @@ export function composer(place, on) {
   const form = h("form", { class: "composer", "aria-label": "Write a message" }, box);
   place.replaceChildren(form);
 
-  const nothing = { turn: null, kept: { results: 0 }, runningTools: 0, act: { asking: false } };
+  const nothing = { turn: null, kept: { results: 0 }, tools: { running: 0, open: 0 }, act: { asking: false } };
   let state = { ...nothing, conversation: null };
   let may = true;
   let actsShape = "";

@@ -16,5 +16,8 @@ export const endsTurn = (event) => ENDS.has(event.type);
 /** It changes status, actions or message: the turn itself has to be read again. */
 export const isNews = (event) => NEWS.has(event.type);
 
+/** A turn that was ready is at work now. */
+export const isBegin = (event) => event.type === "STEP_STARTED";
+
 /** Live text carries no number of its own. */
 export const isText = (event) => TEXT.has(event.type);

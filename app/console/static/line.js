@@ -45,9 +45,10 @@ export class Line {
 
   /** What is stored of this turn, as the cards say it. */
   get kept() {
-    // Of the answers that broke off, the one that this wait is about.
+    // Of the answers that broke off, the one that this wait is about. One that was stopped is written
+    // anew, and its last words may not have been stored.
     const since = this.steps.findLastIndex((step) => step.kind === "wait" && !step.open && step.by !== "TURN_PAUSED");
-    const partial = this.steps.slice(since + 1).findLast((step) => step.kind === "text" && step.partial);
+    const partial = this.steps.slice(since + 1).findLast((step) => step.kind === "text" && step.partial === "broken");
     return {
       messages: this.steps.filter((step) => step.kind === "said").length,
       results: this.#calls.results,
@@ -55,7 +56,7 @@ export class Line {
     };
   }
 
-  get runningTools() { return this.#calls.running; }
+  get tools() { return { running: this.#calls.running, open: this.#calls.open }; }
 
   get answer() {
     return this.steps.findLast((step) => step.kind === "text" && !step.partial)?.pieces.text ?? "";
@@ -90,7 +91,7 @@ export class Line {
   MODEL_TEXT(data, at) {
     if (this.#over.has(data.attemptId)) return;
     this.#stopThinking(data.attemptId, at);
-    const step = this.#step("text", data.attemptId, () => ({ pieces: new Pieces(), live: true, partial: false }));
+    const step = this.#step("text", data.attemptId, () => ({ pieces: new Pieces(), live: true, partial: null }));
     if (step.pieces.add(data.offset, data.text)) touch(step);
   }
 
@@ -100,7 +101,7 @@ export class Line {
     this.#wait(null, at);
     this.#attempt = data.attemptId;
     if (data.text) {
-      const step = this.#step("text", data.attemptId, () => ({ pieces: new Pieces(), live: false, partial: false }));
+      const step = this.#step("text", data.attemptId, () => ({ pieces: new Pieces(), live: false, partial: null }));
       step.pieces.replace(data.text);
     }
     this.#change("text", data.attemptId, { live: false });
@@ -114,9 +115,9 @@ export class Line {
   }
 
   /** An answer that was begun and not completed is kept, and never styled as an answer. */
-  #giveUpAttempt() {
+  #giveUpAttempt(partial = "broken") {
     for (const step of this.steps) {
-      if (step.kind === "text" && step.live) Object.assign(touch(step), { live: false, partial: true });
+      if (step.kind === "text" && step.live) Object.assign(touch(step), { live: false, partial });
       if (step.kind === "think" && step.live) Object.assign(touch(step), { live: false });
     }
   }
@@ -174,7 +175,7 @@ export class Line {
   /** The turn stands still; what was being written stays as far as it came. */
   #rest(requestedAt, at, wait) {
     this.#wait(null, at);
-    this.#giveUpAttempt();
+    this.#giveUpAttempt(wait.pause ? "stopped" : "broken");
     this.#over.add(this.#attempt);
     this.#add({ key: `wait:${this.#serial += 1}`, kind: "wait", open: true, since: Date.parse(requestedAt ?? "") || at, ...wait });
   }

@@ -132,7 +132,7 @@ function draw() {
   drawMiddle();
   foot.hidden = !selected || ["missing", "failed", "loading"].includes(thread.state);
   writing.update({
-    turn: thread.turn, kept: thread.line?.kept ?? { results: 0 }, runningTools: thread.line?.runningTools ?? 0,
+    turn: thread.turn, kept: thread.line?.kept ?? { results: 0 }, tools: thread.line?.tools ?? { running: 0, open: 0 },
     sending: thread.sending, problem: thread.sendProblem, act: thread.commands.act,
   });
 }

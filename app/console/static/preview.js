@@ -11,19 +11,19 @@ function together(kept) {
   return `The agent reads your message together with the ${kept.results === 1 ? "result" : `${kept.results} results`}; no tool runs again.`;
 }
 
-function stopping(tools) {
-  const wait = tools > 0 ? `${count(tools, "tool is", "tools are")} given time to end. ` : "";
+function stopping(running) {
+  const wait = running > 0 ? `${count(running, "tool is", "tools are")} given time to end. ` : "";
   return ["pause", "Stopping.", `${wait}Nothing is lost.`];
 }
 
-function atWork(turn, message, tools) {
-  if (turn.pauseRequested && !turn.cancelRequested) return stopping(tools);
+function atWork(turn, message, running) {
+  if (turn.pauseRequested && !turn.cancelRequested) return stopping(running);
   return ["run", "The agent is working.", reasonOf(message) || "Your text is kept here; send it when this turn has ended."];
 }
 
-function instead(turn, kept) {
+function instead(turn, kept, tools) {
   if (turn.status === "PAUSED") {
-    return { hint: "Message instead of resuming", will: ["pause", "Sending goes on from here.", "Open calls are closed and not run again."] };
+    return { hint: "Message instead of resuming", will: ["pause", "Sending goes on from here.", tools.open ? "Open calls are closed and not run again." : together(kept)] };
   }
   if (TOO_LONG.has(turn.suspension?.modelFailure?.tokenLimitPhase)) {
     return { hint: "Send anyway", will: ["warn", "This makes it longer.", "The conversation is already too long for the model."] };
@@ -32,11 +32,11 @@ function instead(turn, kept) {
 }
 
 /** Whether sending may be done, and what it would do: `will` is [icon, lead, sentence], `hint` stands in the empty field. */
-export function preview({ turn, kept, runningTools }) {
+export function preview({ turn, kept, tools }) {
   if (link.away) return { may: false, will: ["away", "Not connected.", "Your text is kept; send it when the line is back."] };
   const message = actionOf(turn, "MESSAGE");
-  if (turn && works(turn.status) && !message?.enabled) return { may: false, will: atWork(turn, message, runningTools) };
+  if (turn && works(turn.status) && !message?.enabled) return { may: false, will: atWork(turn, message, tools.running) };
   if (!turn || !waits(turn.status)) return { may: true, will: null };
   if (message && !message.enabled) return { may: false, will: ["waits", "Not now.", reasonOf(message)] };
-  return { may: true, ...instead(turn, kept) };
+  return { may: true, ...instead(turn, kept, tools) };
 }

@@ -42,15 +42,21 @@ function thinkView() {
   };
 }
 
+const PARTIAL = {
+  broken: "Not finished. The answer stopped here; what was written is kept.",
+  stopped: "Not finished. The answer was stopped here.",
+};
+
 function answerView() {
   const text = h("div", { class: "prose" });
   const frame = h("div", {}, text);
-  const note = h("p", { class: "tiny quiet", hidden: true }, "Not finished. The answer stopped here; what was written is kept.");
+  const note = h("p", { class: "tiny quiet", hidden: true });
   return {
     body: [frame, note],
     update(step) {
       frame.className = step.partial ? "partial" : "";
       note.hidden = !step.partial;
+      say(note, PARTIAL[step.partial] ?? "");
       prose(text, step.pieces.text, { live: step.live });
     },
     classes: (step) => (step.live ? "live" : ""),

@@ -4,7 +4,7 @@ import { Refused, api, newId } from "./api.js";
 import { Commands } from "./commands.js";
 import { announce } from "./dom.js";
 import { linesOf } from "./history.js";
-import { isNews } from "./kinds.js";
+import { isBegin, isNews } from "./kinds.js";
 import { Line } from "./line.js";
 import { problemOf } from "./problems.js";
 import { follow } from "./stream.js";
@@ -113,7 +113,8 @@ export class Thread {
   #take(line, events) {
     if (this.line !== line) return;
     const fresh = events.filter((event) => line.apply(event));
-    if (fresh.some(isNews) && line.sequence > (this.turn.version ?? 0)) this.read();
+    const changes = (event) => isNews(event) || (this.turn.status === "READY" && isBegin(event));
+    if (fresh.some(changes) && line.sequence > (this.turn.version ?? 0)) this.read();
     if (fresh.some((event) => event.type === "TURN_RESUMED")) this.commands.rest();
     this.onChange();
   }

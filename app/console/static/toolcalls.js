@@ -1,5 +1,7 @@
 // The tool calls of one turn, by id: what was asked for, how often it was tried, what came of it.
 
+export const OPEN = new Set(["requested", "running", "again"]);
+
 export class ToolCalls {
   #byId = new Map();
   #arguments = new Map();
@@ -44,4 +46,7 @@ export class ToolCalls {
   get results() { return this.all.filter((call) => call.state === "completed" || call.state === "error").length; }
 
   get running() { return this.all.filter((call) => call.state === "running").length; }
+
+  /** How many have no result yet, running or not. */
+  get open() { return this.all.filter((call) => OPEN.has(call.state)).length; }
 }

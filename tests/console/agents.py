@@ -1,0 +1,63 @@
+"""A faster built-in agent, and others for gated tools, a tool that fails once, and limits."""
+
+import asyncio
+import os
+from datetime import timedelta
+from pathlib import Path
+
+from app.agents import Agent, Limits, RetryPolicy
+from app.tools import ToolContext, tool
+from app.tools.demo import demo_tools
+
+GATES = "CONSOLE_TESTS_GATES"
+"""The variable that names the folder of the gates."""
+
+_INSTRUCTIONS = "Look things up, then answer."
+_ONCE_MORE = RetryPolicy(max_retries=1, initial_delay=timedelta(seconds=1.5), jitter="none")
+
+
+@tool(name="orders_search", effect="reads")
+async def gated_search(sku: str) -> dict[str, object]:
+    """Count the orders of a product, once its gate is open."""
+    gate = Path(os.environ[GATES]) / sku
+    while not gate.exists():  # noqa: ASYNC110 - the test is another process
+        await asyncio.sleep(0.02)  # between two looks
+    return {"sku": sku, "orders": 148}
+
+
+@tool(name="orders_search", effect="reads", on_error="retry_then_model", retry=_ONCE_MORE)
+def shaky_search(sku: str, context: ToolContext) -> dict[str, object]:
+    """Count the orders of a product; the first attempt fails."""
+    if context.attempt == 1:
+        raise TimeoutError("the search does not answer")
+    return {"sku": sku, "orders": 148}
+
+
+@tool(name="warehouse_stock", effect="reads")
+def stock(sku: str) -> dict[str, object]:
+    """Say how many units of a product there are."""
+    return {"sku": sku, "units": 212}
+
+
+async def _soon(seconds: float) -> None:
+    await asyncio.sleep(seconds / 5)
+
+
+agents = [
+    # A later version of the built-in agent, with the same tools at a faster pace.
+    Agent(id="assistant", version="fast", instructions=_INSTRUCTIONS, tools=demo_tools(_soon)),
+    Agent(id="gated", instructions=_INSTRUCTIONS, tools=(gated_search, stock)),
+    Agent(id="shaky", instructions=_INSTRUCTIONS, tools=(shaky_search, stock)),
+    Agent(
+        id="limited",
+        instructions=_INSTRUCTIONS,
+        tools=(stock, shaky_search),
+        limits=Limits(max_tool_calls=1, is_blocking=True),
+    ),
+    Agent(
+        id="bounded",
+        instructions=_INSTRUCTIONS,
+        tools=(stock,),
+        limits=Limits(max_total_tokens=1),
+    ),
+]
