@@ -7,6 +7,7 @@ import socket
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import structlog
 
@@ -14,7 +15,7 @@ from app.agents import Agent, Catalog, load_declared
 from app.agents.builtin import builtin_agent
 from app.entrypoints.identity import default_token, new_id
 from app.http.auth import Authenticator, LoginCodes
-from app.ports import StoreUnavailable, Wakeups
+from app.ports import Renewals, StoreUnavailable, Wakeups
 from app.providers.directory import ProviderDirectory, ProviderEndpoint
 from app.providers.http import HttpClient, Timeouts, new_client
 from app.runner.commit import TurnWriter
@@ -89,7 +90,7 @@ async def build(
         codes = LoginCodes()
         runtime = Runtime(
             services=services,
-            worker=_worker(settings, worker_name, database, services, _models(settings, http)),
+            worker=_worker(settings, dsn, worker_name, database, services, _models(settings, http)),
             authenticator=Authenticator(token, _DEFAULT_PRINCIPAL),
             login_codes=codes,
             login_code=codes.issue(),
@@ -125,8 +126,16 @@ def _services(
     )
 
 
+@asynccontextmanager
+async def _renewals(dsn: str, lease_seconds: float) -> AsyncGenerator[Renewals, None]:
+    """The claims over one connection that is made when it is needed."""
+    async with connected(dsn, size=1, at_once=False) as database:
+        yield PostgresClaims(database, lease_seconds=lease_seconds)
+
+
 def _worker(
     settings: Settings,
+    dsn: str,
     name: str,
     database: Database,
     services: Services,
@@ -150,6 +159,7 @@ def _worker(
             give_up_seconds=settings.claim_lease_seconds * _GIVE_UP_SHARE,
         ),
         claims=PostgresClaims(database, lease_seconds=settings.claim_lease_seconds),
+        renewals=partial(_renewals, dsn, settings.claim_lease_seconds),
         wakeups=services.wakeups,
         catalog=services.catalog,
         driver=driver,

@@ -144,7 +144,15 @@ class AuditLog(Protocol):
         ...
 
 
-class ClaimQueue(Protocol):
+class Renewals(Protocol):
+    """What a heartbeat needs of the claims."""
+
+    async def renew(self, worker: str, claims: Mapping[TurnId, int]) -> frozenset[TurnId]:
+        """Prolong the claims, given by turn and epoch; the turns that are still held."""
+        ...
+
+
+class ClaimQueue(Renewals, Protocol):
     """Which worker drives which turn, by the database's clock."""
 
     async def claim(
@@ -154,10 +162,6 @@ class ClaimQueue(Protocol):
 
         They are of these agents, or are to be cancelled or paused, for which no agent is needed.
         """
-        ...
-
-    async def renew(self, worker: str, claims: Mapping[TurnId, int]) -> frozenset[TurnId]:
-        """Prolong the claims, given by turn and epoch; the turns that are still held."""
         ...
 
     async def release(self, worker: str, claims: Mapping[TurnId, int]) -> None:

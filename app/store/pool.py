@@ -58,9 +58,9 @@ class Database:
 
 @asynccontextmanager
 async def connected(
-    dsn: str, *, size: int, statement_timeout_seconds: float = 5.0
+    dsn: str, *, size: int, at_once: bool = True, statement_timeout_seconds: float = 5.0
 ) -> AsyncGenerator[Database, None]:
-    """A pool of at most `size` connections.
+    """A pool of at most `size` connections, the first of them made `at_once` or when needed.
 
     Since every statement is a transaction of its own, a connection comes back as clean as it left:
     the pool's reset statements on every release (four of them) are left out.
@@ -71,7 +71,7 @@ async def connected(
     with _unavailable_when_broken():
         pool: Any = await asyncpg.create_pool(  # pyright: ignore[reportUnknownMemberType] - untyped
             dsn,
-            min_size=1,
+            min_size=1 if at_once else 0,
             max_size=size,
             command_timeout=statement_timeout_seconds * 2,
             reset=_nothing_to_reset,

@@ -1,6 +1,8 @@
 """The worker: claims turns that are due, drives them, and gives them back."""
 
 import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import structlog
@@ -17,7 +19,7 @@ from app.ports import (
 from app.runner.drive import Driver
 from app.runner.tasks import cancel_and_wait
 from app.turn.ids import TurnId
-from app.workers.heartbeat import Heartbeat
+from app.workers.heartbeat import Heartbeat, OpenRenewals, beating
 
 _log = structlog.get_logger(__name__)
 
@@ -40,6 +42,8 @@ class Worker:
     """Unique among living workers."""
     settings: WorkerSettings
     claims: ClaimQueue
+    renewals: OpenRenewals
+    """Opens the queue anew, for the heartbeat's thread."""
     wakeups: Wakeups
     catalog: AgentCatalog
     driver: Driver
@@ -51,14 +55,14 @@ class Worker:
 
         Never raises because of a turn or because the database is away.
         """
-        heartbeat = asyncio.create_task(self._heartbeat().run())
-        try:
-            while not stopping.is_set():
-                if not await self._claim_some(stopping):
-                    await self._something_to_do(stopping)
-            await asyncio.gather(*self._driving.values(), return_exceptions=True)
-        finally:
-            await cancel_and_wait([heartbeat, *self._driving.values()])
+        with beating(self._heartbeat(asyncio.get_running_loop())):
+            try:
+                while not stopping.is_set():
+                    if not await self._claim_some(stopping):
+                        await self._something_to_do(stopping)
+                await asyncio.gather(*self._driving.values(), return_exceptions=True)
+            finally:
+                await cancel_and_wait(list(self._driving.values()))
 
     async def _claim_some(self, stopping: asyncio.Event) -> bool:
         free = self.settings.concurrency - len(self._driving)
@@ -115,17 +119,28 @@ class Worker:
         finally:
             await cancel_and_wait((hint, stop))
 
-    def _heartbeat(self) -> Heartbeat:
+    def _heartbeat(self, loop: asyncio.AbstractEventLoop) -> Heartbeat:
         return Heartbeat(
-            claims=self.claims,
+            renewals=self.renewals,
             worker=self.name,
             renew_seconds=self.settings.renew_seconds,
             give_up_seconds=self.settings.give_up_seconds,
-            held=lambda: {turn_id: held.claim.epoch for turn_id, held in self._held.items()},
-            drop=self._drop,
+            held=self._epochs,
+            drop=lambda turn_id: _call_soon(loop, self._drop, turn_id),
         )
+
+    def _epochs(self) -> Mapping[TurnId, int]:
+        """The claims held, by turn and epoch; the copy is one step, so any thread may ask."""
+        return {turn_id: held.claim.epoch for turn_id, held in self._held.copy().items()}
 
     def _drop(self, turn_id: TurnId) -> None:
         task = self._driving.get(turn_id)
         if task is not None:
             task.cancel()
+
+
+def _call_soon(
+    loop: asyncio.AbstractEventLoop, call: Callable[[TurnId], None], turn_id: TurnId
+) -> None:
+    with suppress(RuntimeError):  # the loop is closed: there is nothing left to drop
+        loop.call_soon_threadsafe(call, turn_id)

@@ -1,7 +1,9 @@
 """Who drives a turn: one worker at a time, the right one, and never for longer than its claim."""
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -12,17 +14,18 @@ from urllib.parse import urlsplit
 import pytest
 
 from app.agents import Agent, Catalog
-from app.ports import ClaimedTurn, ClaimQueue, StoreUnavailable
+from app.ports import ClaimedTurn, ClaimQueue, Renewals, StoreUnavailable
 from app.settings import Settings
 from app.store.claims import PostgresClaims
 from app.store.pool import connected
+from app.tools import tool
 from app.turn.ids import AgentId, AgentVersion, TurnId
 from app.turn.state import Status
 from app.turn.transcript import AssistantMessage
 from app.workers.loop import Worker, WorkerSettings
 from tests.support.bench import Bench, bench
 from tests.support.deaths import let_claims_run_out
-from tests.support.models import Model, says
+from tests.support.models import Model, calls, says
 from tests.support.polling import eventually
 from tests.support.postgres import query, with_database
 
@@ -66,10 +69,18 @@ def a_worker(
         name=name,
         settings=settings,
         claims=queue,
+        renewals=partial(renewals, one.dsn, queue),
         wakeups=one.services.wakeups,
         catalog=known,
         driver=driver,
     )
+
+
+@asynccontextmanager
+async def renewals(dsn: str, queue: ClaimQueue) -> AsyncGenerator[Renewals]:
+    """What the heartbeat opens in its thread; as faulty as the worker's queue."""
+    async with claims(dsn) as own:
+        yield RenewingThrough(own, queue) if isinstance(queue, FaultyRenewals) else own
 
 
 async def ended(one: Bench, turn_id: TurnId) -> bool:
@@ -94,6 +105,38 @@ async def test_renewals_keep_one_owner_for_as_long_as_the_call_lasts(
 
         assert await query(one.dsn, "SELECT claim_epoch FROM turns") == 1
         assert len(model.requests) == 1
+
+
+async def test_a_tool_that_blocks_the_event_loop_does_not_cost_its_turn_the_claim(
+    database_dsn: str, settings: Settings
+) -> None:
+    left: list[timedelta] = []
+
+    @tool(effect="writes")
+    async def pay() -> str:
+        """Block everything beside it for three leases, then look at the claim."""
+        time.sleep(3 * LEASE_SECONDS)  # noqa: ASYNC251 - the very fault this is about
+        left.append(_seen_from_outside(database_dsn))
+        return "paid"
+
+    model = Model([[calls("pay")], [says("Done.")]])
+    async with (
+        bench(database_dsn, settings, model, [pay]) as one,
+        claims(one.dsn) as queue,
+        working(a_worker(one, queue)),
+    ):
+        turn_id = await one.post()
+        await eventually(lambda: ended(one, turn_id))
+
+    assert left[0] > timedelta()
+
+
+def _seen_from_outside(dsn: str) -> timedelta:
+    """What is left of the claim, asked by a thread while the event loop is blocked."""
+    asked = "SELECT claimed_until - clock_timestamp() FROM turns"
+    with ThreadPoolExecutor(max_workers=1) as other:
+        found: timedelta = other.submit(lambda: asyncio.run(query(dsn, asked))).result()
+    return found
 
 
 async def outlives_three_leases(one: Bench) -> bool:
@@ -260,17 +303,28 @@ class FaultyRenewals:
         return await self.claims.claim(worker, limit=limit, versions=versions)
 
     async def renew(self, worker: str, claims: Mapping[TurnId, int]) -> frozenset[TurnId]:
-        if self.fault == "refused":
-            raise StoreUnavailable
-        if self.fault == "unanswered":
-            await asyncio.Event().wait()
-        if self.fault == "not sent":
-            return frozenset(claims)
-        self.renewed.append(claims)
         return await self.claims.renew(worker, claims)
 
     async def release(self, worker: str, claims: Mapping[TurnId, int]) -> None:
         await self.claims.release(worker, claims)
+
+
+@dataclass(slots=True)
+class RenewingThrough:
+    """Renewals over a connection of their own, with the faults of another."""
+
+    own: Renewals
+    faults: FaultyRenewals
+
+    async def renew(self, worker: str, claims: Mapping[TurnId, int]) -> frozenset[TurnId]:
+        if self.faults.fault == "refused":
+            raise StoreUnavailable
+        if self.faults.fault == "unanswered":
+            await asyncio.Event().wait()
+        if self.faults.fault == "not sent":
+            return frozenset(claims)
+        self.faults.renewed.append(claims)
+        return await self.own.renew(worker, claims)
 
 
 async def is_asked(model: Model, times: int) -> bool:
