@@ -257,3 +257,20 @@ async def test_times_follow_the_servers_clock(bench: Console) -> None:
     assert isinstance(found, list)
     off = cast("list[float]", found)
     assert off == pytest.approx([0, 3600, 3600, 0], abs=2)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        pytest.param("\U0001f468\u200d\U0001f469\u200d\U0001f467", None, id="a family"),
+        pytest.param("\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645", None, id="Persian"),
+        pytest.param("pay\u200d 5", "payU+200D 5", id="a joiner that joins nothing"),
+        pytest.param("pay\u202e5", "payU+202E5", id="a turned direction"),
+    ],
+)
+async def test_joiners_that_spell_are_left_in_what_people_write(
+    bench: Console, text: str, shown: str | None
+) -> None:
+    body = "return m.said(a[0]).map((node) => node.textContent).join('');"
+
+    assert await call(bench, "text", body, text) == (shown or text)

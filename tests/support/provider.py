@@ -43,7 +43,7 @@ async def running_provider(
     """
     app = create_app(words_per_second=words_per_second)
     config = uvicorn.Config(
-        app, host="127.0.0.1", port=0, log_config=None, timeout_graceful_shutdown=1
+        app, host="127.0.0.1", port=0, log_config=None, timeout_graceful_shutdown=10
     )
     config.load()
     server = uvicorn.Server(config)

@@ -6,11 +6,11 @@ import { callsView } from "./calls.js";
 import { cardView } from "./cards.js";
 import { h, say } from "./dom.js";
 import { icon } from "./icons.js";
-import { marked, prose } from "./text.js";
+import { said, prose } from "./text.js";
 import { clock, long, moment, span, usedOf } from "./words.js";
 
 function saidView(step) {
-  const text = h("p", {}, ...marked(step.text));
+  const text = h("p", {}, ...said(step.text));
   const meta = h("div", { class: "meta" });
   const article = h("article", { class: "said", "aria-label": "You wrote" }, text, meta);
   return { body: [article], update: (next) => say(meta, next.at ? moment(next.at, serverNow()) : "") };

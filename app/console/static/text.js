@@ -8,14 +8,28 @@ const HIDDEN = /[\u0000-\u0008\u000B-\u001F\u007F-\u009F\u061C\u200B-\u200F\u202
 
 const codePoint = (character) => `U+${character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}`;
 
+// Joiners belong to the spelling of Persian, of Indic scripts and of emoji families.
+const JOINERS = /[\u200C\u200D]/u;
+const SPELLED = /[\p{L}\p{M}\p{Extended_Pictographic}\p{Emoji_Modifier}\uFE0F]/u;
+
 /** The text as it is stored, each hidden character as a mark. */
-export function marked(text) {
+export const marked = (text) => marks(text, () => false);
+
+/** What a person wrote: joiners between letters or emoji are spelling and get no mark. */
+export const said = (text) =>
+  marks(text, (character, before, after) => JOINERS.test(character) && SPELLED.test(before) && SPELLED.test(after));
+
+function marks(text, isSpelling) {
   const nodes = [];
   let from = 0;
   for (const match of text.matchAll(HIDDEN)) {
+    const end = match.index + match[0].length;
+    const before = [...text.slice(Math.max(match.index - 2, 0), match.index)].at(-1) ?? "";
+    const after = [...text.slice(end, end + 2)][0] ?? "";
+    if (isSpelling(match[0], before, after)) continue;
     if (match.index > from) nodes.push(document.createTextNode(text.slice(from, match.index)));
     nodes.push(h("span", { class: "ctl" }, codePoint(match[0])));
-    from = match.index + match[0].length;
+    from = end;
   }
   nodes.push(document.createTextNode(text.slice(from)));
   return nodes;
