@@ -19,7 +19,10 @@ from tests.support.story import MODEL, QUOTA, THREE_CALLS, clerk
 WORDS = "Größe 漢字 🙂 and so on, "
 LONG_ANSWER = WORDS * 300
 LONGEST = 24_000
-"""Of a connection, in bytes: the largest event, which holds the whole answer, is half of it."""
+"""Of a connection, in bytes: the largest event, which holds the whole answer, is half of it.
+
+The answer is in the stream twice, as it grew and whole: no reading gets by without a cut.
+"""
 SLOW_ANSWER = {
     "reasoning": "First I think. " * 5,
     "text": LONG_ANSWER,
@@ -42,7 +45,7 @@ async def test_a_reader_of_a_finished_turn_that_is_cut_at_random_has_everything_
 
     record = await the_only_turn(stage)
     check_reading(reader.received, record.journal)
-    assert reader.connections > 5
+    assert reader.connections > 1
 
 
 async def test_readers_that_are_cut_while_the_answer_streams_have_every_character_once(
@@ -62,7 +65,7 @@ async def test_readers_that_are_cut_while_the_answer_streams_have_every_characte
     record = await the_only_turn(stage)
     for reader in readers:
         check_reading(reader.received, record.journal)
-        assert reader.connections > 2
+        assert reader.connections > 1
     assert final_text(readers[0].received) == LONG_ANSWER
 
 

@@ -180,7 +180,7 @@ async def test_two_processes_sent_one_message_at_once_make_one_turn_of_it(stage:
             assert (await one.at_rest(first.json()["turnId"]))["finalOutput"] == "Done."
 
     every = await check_everything(stage.dsn, stage.ledger)
-    assert [record.user_messages for record in every] == [["m1"]] * 20
+    assert [record.user_messages for record in every] == [["m1"]] * REPEATS
 
 
 # --- Arranging and asking ------------------------------------------------------------------------
