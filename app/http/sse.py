@@ -27,9 +27,7 @@ class StreamEvent:
     """JSON on one line."""
 
 
-def event_stream(
-    events: AsyncIterator[StreamEvent], *, status_code: int = 200, headers: dict[str, str]
-) -> Response:
+def event_stream(events: AsyncIterator[StreamEvent], headers: dict[str, str]) -> Response:
     """A stream with a comment every 15 s; a reader that takes nothing for 60 s is cut off."""
 
     async def frames() -> AsyncIterator[ServerSentEvent]:
@@ -38,7 +36,6 @@ def event_stream(
 
     return EventSourceResponse(
         frames(),
-        status_code=status_code,
         headers=_HEADERS | headers,
         ping=_HEARTBEAT_SECONDS,
         ping_message_factory=lambda: ServerSentEvent(comment="still here", sep="\n"),

@@ -86,6 +86,20 @@ def json_answer(body: TurnOutput, status_code: int, headers: dict[str, str]) -> 
     return Response(content, status_code, headers, media_type="application/json")
 
 
+def events_after(
+    state: AppState, caller: Caller, stored: StoredTurn, seen_version: int, language: Language
+) -> Response:
+    """What a request to a turn brought, as events: all behind the version it was seen at."""
+    return stream_answer(
+        state,
+        caller,
+        stored.turn.identity,
+        Cursor(version=seen_version),
+        language,
+        headers=turn_headers(stored),
+    )
+
+
 def stream_answer(
     state: AppState,
     caller: Caller,
@@ -93,11 +107,10 @@ def stream_answer(
     cursor: Cursor,
     language: Language,
     *,
-    status_code: int = 200,
     headers: dict[str, str] | None = None,
 ) -> Response:
     """The turn's events behind `cursor`, as they come."""
     feed: Feed = follow(state.services, identity, cursor, stopping=state.stopping)
     reader = Reader(principal=caller.principal, language=language)
     events = (stream_event(followed, identity, reader) async for followed in feed)
-    return event_stream(events, status_code=status_code, headers=headers or {})
+    return event_stream(events, headers or {})

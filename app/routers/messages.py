@@ -6,9 +6,9 @@ from app.http.etags import TURN_HEADERS
 from app.http.openapi import may_answer
 from app.http.sse import EVENT_STREAM
 from app.routers.answers import (
+    events_after,
     json_answer,
     posted_turn,
-    stream_answer,
     turn_headers,
     wants_events,
 )
@@ -25,7 +25,6 @@ from app.routers.deps import (
 from app.routers.message_schemas import MessageBody, MessagePage, message_output
 from app.routers.turn_schemas import PostedTurnOutput
 from app.services.conversations import list_messages
-from app.services.follow import Cursor
 from app.services.messages import Draft, post_message
 from app.services.turns import wait_until_at_rest
 from app.turn.ids import AgentId, ConversationId, MessageId
@@ -70,14 +69,7 @@ async def post_a_message(
     )
     posted = await post_message(services, caller, draft)
     if wants_events(request):
-        return stream_answer(
-            state,
-            caller,
-            posted.stored.turn.identity,
-            Cursor(version=posted.seen_version),
-            language,
-            headers=turn_headers(posted.stored),
-        )
+        return events_after(state, caller, posted.stored, posted.seen_version, language)
     stored = await wait_until_at_rest(
         services, caller, posted.stored, seconds=prefer.wait_seconds, stopping=state.stopping
     )

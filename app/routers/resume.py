@@ -9,8 +9,8 @@ from app.http.etags import TURN_HEADERS
 from app.http.openapi import may_answer
 from app.http.sse import EVENT_STREAM
 from app.routers.answers import (
+    events_after,
     json_answer,
-    stream_answer,
     turn_headers,
     turn_resource,
     wants_events,
@@ -27,7 +27,6 @@ from app.routers.resume_schemas import (
 )
 from app.routers.turn_schemas import TurnOutput
 from app.services.deps import Caller, Services
-from app.services.follow import Cursor
 from app.services.messages import Posted, Replacement, replan
 from app.services.turns import Commanded, resume, resume_under, wait_until_at_rest
 from app.turn.ids import FailureId, MessageId, TurnId
@@ -97,14 +96,7 @@ async def resume_a_turn(
     services = state.services
     done = await _done(services, caller, TurnId(turn_id), body, if_match)
     if wants_events(request):
-        return stream_answer(
-            state,
-            caller,
-            done.stored.turn.identity,
-            Cursor(version=done.seen_version),
-            language,
-            headers=turn_headers(done.stored),
-        )
+        return events_after(state, caller, done.stored, done.seen_version, language)
     stored = await wait_until_at_rest(
         services, caller, done.stored, seconds=prefer.wait_seconds, stopping=state.stopping
     )

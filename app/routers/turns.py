@@ -1,6 +1,6 @@
 """`/turns`: reading them, and ending one."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 
@@ -27,6 +27,14 @@ from app.turn.state import Status
 router = APIRouter(prefix="/turns", tags=["turns"])
 
 _ONE = "/{turnId}"
+
+
+def _now_or_soon(soon: str) -> dict[int | str, dict[str, Any]]:
+    """How the answers 200, it is done, and 202, `soon` it will be, are described."""
+    return {
+        200: {"headers": TURN_HEADERS},
+        202: {"model": TurnOutput, "description": soon, "headers": TURN_HEADERS},
+    }
 
 
 @router.get("", openapi_extra=may_answer("cursor_invalid", "payload_invalid"))
@@ -93,14 +101,7 @@ async def read_failures(
 @router.post(
     f"{_ONE}/pause",
     response_model=TurnOutput,
-    responses={
-        200: {"headers": TURN_HEADERS},
-        202: {
-            "model": TurnOutput,
-            "description": "It pauses as soon as tools in flight have ended.",
-            "headers": TURN_HEADERS,
-        },
-    },
+    responses=_now_or_soon("It pauses as soon as tools in flight have ended."),
     openapi_extra=may_answer(
         "turn_not_found",
         "wrong_command",
@@ -129,14 +130,7 @@ async def pause_a_turn(
 @router.post(
     f"{_ONE}/cancel",
     response_model=TurnOutput,
-    responses={
-        200: {"headers": TURN_HEADERS},
-        202: {
-            "model": TurnOutput,
-            "description": "It ends as soon as it can.",
-            "headers": TURN_HEADERS,
-        },
-    },
+    responses=_now_or_soon("It ends as soon as it can."),
     openapi_extra=may_answer(
         "turn_not_found", "turn_terminal", "version_conflict", "precondition_failed"
     ),

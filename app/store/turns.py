@@ -35,6 +35,9 @@ from app.turn.ids import CallId, ConversationId, FailureId, TurnId
 from app.turn.state import Completed, Status, Turn
 from app.turn.transcript import AssistantMessage, Message
 
+MESSAGE_COLUMNS = "m.position, m.role, m.body, m.meta, m.message_id, m.call_id"
+"""What `decode_message` reads, of a table `messages m`."""
+
 _TURN = f"SELECT {TURN_COLUMNS} FROM turns t"
 _SCOPED = f"""
 SELECT {TURN_COLUMNS} FROM turns t JOIN conversations c USING (tenant_id, conversation_id)
@@ -143,7 +146,7 @@ class PostgresTurns:
         if not places:
             return {}
         rows = await self._database.rows(
-            "SELECT t.turn_id, m.position, m.role, m.body, m.meta, m.message_id, m.call_id "
+            f"SELECT t.turn_id, {MESSAGE_COLUMNS} "
             "FROM unnest($1::text[], $2::int[]) AS f (turn_id, position) "
             "JOIN turns t USING (turn_id) "
             "JOIN messages m USING (tenant_id, conversation_id, position)",
@@ -192,7 +195,7 @@ class PostgresTurns:
 
     async def _messages_at(self, turn_id: TurnId, positions: set[int]) -> dict[int, Message]:
         rows = await self._database.rows(
-            "SELECT m.position, m.role, m.body, m.meta, m.message_id, m.call_id "
+            f"SELECT {MESSAGE_COLUMNS} "
             "FROM turns t JOIN messages m USING (tenant_id, conversation_id) "
             "WHERE t.turn_id = $1 AND m.position = ANY($2::int[])",
             turn_id,
