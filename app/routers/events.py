@@ -11,7 +11,7 @@ from app.http.sse import EVENT_STREAM
 from app.routers.answers import stream_answer
 from app.routers.deps import CallerDep, LanguageDep, StateDep, TurnPath
 from app.services.follow import Cursor
-from app.services.turns import get_turn
+from app.services.found import get_turn
 from app.turn.ids import TurnId
 from app.turn.state import Turn
 

@@ -20,7 +20,8 @@ from app.routers.deps import (
 from app.routers.failure_schemas import FailurePage, failure_output
 from app.routers.turn_schemas import TurnOutput, TurnPage
 from app.routers.wire import ID_PATTERN
-from app.services.turns import cancel, get_turn, list_failures, list_turns, pause
+from app.services.found import get_turn
+from app.services.turns import cancel, list_failures, list_turns, pause
 from app.turn.ids import ConversationId, TurnId
 from app.turn.state import Status
 

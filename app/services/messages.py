@@ -25,12 +25,12 @@ from app.ports import (
 )
 from app.services.deps import Caller, Services
 from app.services.errors import (
-    AgentVersionUnavailable,
     Contended,
     ConversationNotFound,
     PayloadInvalid,
     TurnNotFound,
 )
+from app.services.found import get_turn, require_agent
 from app.turn.errors import ConversationBusy, Rejected, TurnTerminal
 from app.turn.evolve import fold
 from app.turn.ids import AgentId, ConversationId, Identity, MessageId, TurnId
@@ -95,7 +95,7 @@ async def post_message(services: Services, caller: Caller, draft: Draft) -> Post
                 raise
             continue  # if it did happen, the message id is found now
         if turn_id is not None:
-            stored = await _stored(services, caller, turn_id)
+            stored = await get_turn(services, caller, turn_id)
             seen = found.active.turn.version if found.active else 0
             return Posted(stored=stored, seen_version=seen)
     raise Contended("the conversation changed again and again; send the message once more")
@@ -194,7 +194,7 @@ async def replan(
     """
     digest = _digest(given.content)
     for _ in range(_MOST_TRIES):
-        stored = await _stored(services, caller, given.turn_id)
+        stored = await get_turn(services, caller, given.turn_id)
         conversation_id = stored.turn.identity.conversation_id
         draft = Draft(
             conversation_id=conversation_id, content=given.content, message_id=given.message_id
@@ -221,7 +221,7 @@ async def replan(
             )
         except VersionConflict:
             continue
-        after = await _stored(services, caller, given.turn_id)
+        after = await get_turn(services, caller, given.turn_id)
         return Posted(stored=after, seen_version=stored.turn.version)
     raise Contended("the turn changed again and again; send the command once more")
 
@@ -240,7 +240,7 @@ async def _taken_before(
     await services.audit.record(
         caller.entry("MESSAGE", conversation_id=draft.conversation_id, turn_id=turn_id)
     )
-    return await _stored(services, caller, turn_id)
+    return await get_turn(services, caller, turn_id)
 
 
 async def _is_taken(services: Services, caller: Caller, draft: Draft) -> bool:
@@ -248,29 +248,6 @@ async def _is_taken(services: Services, caller: Caller, draft: Draft) -> bool:
         caller.principal.scope, draft.conversation_id, draft.message_id
     )
     return found.received is not None
-
-
-async def _stored(services: Services, caller: Caller, turn_id: TurnId) -> StoredTurn:
-    found = await services.turns.find(caller.principal.scope, turn_id)
-    if found is None:
-        raise TurnNotFound(f"there is no turn {turn_id!r}")
-    return found
-
-
-def require_agent(services: Services, stored: StoredTurn) -> LoadedAgent:
-    """The agent a turn is bound to.
-
-    Raises:
-        AgentVersionUnavailable: it cannot be loaded here; never replaced by another version.
-    """
-    identity = stored.turn.identity
-    loaded = services.catalog.load(identity.agent_id, identity.agent_version)
-    if loaded is None:
-        raise AgentVersionUnavailable(
-            f"turn {identity.turn_id!r} is bound to agent {identity.agent_id!r} version "
-            f"{identity.agent_version!r}, which is not there"
-        )
-    return loaded
 
 
 def _agent_for(services: Services, draft: Draft, found: Lookup) -> LoadedAgent:

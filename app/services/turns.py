@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 
 from app.ports import Command, StoredTurn, VersionConflict
 from app.services.deps import Caller, Services
-from app.services.errors import Contended, Forbidden, TurnNotFound
-from app.services.messages import require_agent
+from app.services.errors import Contended, Forbidden
+from app.services.found import get_turn, require_agent
 from app.turn.actions import Action, actions
 from app.turn.failures import FailureRecord
 from app.turn.ids import ConversationId, TurnId
@@ -30,14 +30,6 @@ _ACTIONS = {
     Cancel: "CANCEL",
 }
 _LOOK_SECONDS = 1.0
-
-
-async def get_turn(services: Services, caller: Caller, turn_id: TurnId) -> StoredTurn:
-    """Raises `TurnNotFound` for a turn that is not there or not the caller's to see, alike."""
-    found = await services.turns.find(caller.principal.scope, turn_id)
-    if found is None:
-        raise TurnNotFound(f"there is no turn {turn_id!r}")
-    return found
 
 
 def offered(services: Services, turn: Turn) -> Sequence[Action]:

@@ -1,0 +1,30 @@
+"""A turn that the caller may see, and the agent it is bound to."""
+
+from app.ports import LoadedAgent, StoredTurn
+from app.services.deps import Caller, Services
+from app.services.errors import AgentVersionUnavailable, TurnNotFound
+from app.turn.ids import TurnId
+
+
+async def get_turn(services: Services, caller: Caller, turn_id: TurnId) -> StoredTurn:
+    """Raises `TurnNotFound` for a turn that is not there or not the caller's to see, alike."""
+    found = await services.turns.find(caller.principal.scope, turn_id)
+    if found is None:
+        raise TurnNotFound(f"there is no turn {turn_id!r}")
+    return found
+
+
+def require_agent(services: Services, stored: StoredTurn) -> LoadedAgent:
+    """The agent a turn is bound to.
+
+    Raises:
+        AgentVersionUnavailable: it cannot be loaded here; never replaced by another version.
+    """
+    identity = stored.turn.identity
+    loaded = services.catalog.load(identity.agent_id, identity.agent_version)
+    if loaded is None:
+        raise AgentVersionUnavailable(
+            f"turn {identity.turn_id!r} is bound to agent {identity.agent_id!r} version "
+            f"{identity.agent_version!r}, which is not there"
+        )
+    return loaded
