@@ -16,11 +16,12 @@ the statement, tells a lost claim from a moved version; it cannot be wrong about
 because an epoch never goes back.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from app.ports import Claim, Command, Commit, Conversation
 from app.store.message_codec import EncodedMessage, encode
+from app.store.statements import Statement
 from app.store.turn_codec import encode_events, encode_failure, encode_turn
 from app.turn.events import Event, ModelFailed, added_message
 from app.turn.state import Status, Turn
@@ -34,69 +35,75 @@ _AT_WORK = frozenset({Status.READY, Status.RUNNING})
 _CONSEQUENCES = """
 journal AS (
     INSERT INTO turn_events (turn_id, sequence, occurred_at, events)
-    SELECT turn_id, version, clock_timestamp(), $1 FROM moved
+    SELECT turn_id, version, clock_timestamp(), :events FROM moved
 ),
 said AS (
     INSERT INTO messages (tenant_id, conversation_id, position, turn_id, role, message_id,
                           call_id, body, meta, created_at)
     SELECT tenant_id, conversation_id, m.position, turn_id, m.role, m.message_id,
            m.call_id, m.body, m.meta, clock_timestamp()
-    FROM moved, unnest($2::int[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[])
+    FROM moved, unnest(CAST(:said_position AS int[]), CAST(:said_role AS text[]),
+                       CAST(:said_message_id AS text[]), CAST(:said_call_id AS text[]),
+                       CAST(:said_body AS text[]), CAST(:said_meta AS text[]))
          AS m (position, role, message_id, call_id, body, meta)
 ),
 failed AS (
     INSERT INTO model_failures (failure_id, turn_id, failure_type, model_attempt, occurred_at, body)
     SELECT f.failure_id, turn_id, f.failure_type, f.model_attempt, f.occurred_at, f.body
-    FROM moved, unnest($8::text[], $9::text[], $10::int[], $11::timestamptz[], $12::text[])
+    FROM moved, unnest(CAST(:failed_id AS text[]), CAST(:failed_type AS text[]),
+                       CAST(:failed_attempt AS int[]), CAST(:failed_at AS timestamptz[]),
+                       CAST(:failed_body AS text[]))
          AS f (failure_id, failure_type, model_attempt, occurred_at, body)
 ),
 taken AS (
     INSERT INTO received (tenant_id, conversation_id, message_id, turn_id, digest, received_at)
-    SELECT tenant_id, conversation_id, $13, turn_id, $14, clock_timestamp()
-    FROM moved WHERE $13::text IS NOT NULL
+    SELECT tenant_id, conversation_id, :message_id, turn_id, :message_digest, clock_timestamp()
+    FROM moved WHERE CAST(:message_id AS text) IS NOT NULL
 ),
 audited AS (
     INSERT INTO audit (tenant_id, actor_id, at, action, outcome, conversation_id, turn_id,
                        failure_id, request_id, version_before, version_after, status_before,
                        status_after)
-    SELECT tenant_id, $15, clock_timestamp(), $16, 'accepted', conversation_id, turn_id, $17, $18,
-           $19, version, $20, status
-    FROM moved WHERE $15::text IS NOT NULL
+    SELECT tenant_id, :actor_id, clock_timestamp(), :action, 'accepted', conversation_id, turn_id,
+           :failure_id, :request_id, :version_before, version, :status_before, status
+    FROM moved WHERE CAST(:actor_id AS text) IS NOT NULL
 )
 SELECT version FROM moved
 """
 
 # A claim ends with the commit that brings the turn to rest; until then `runnable_at` stands still,
 # so that the row keeps its place in the index and the update stays within its page.
-APPEND = (
+APPEND = Statement(
     """
 WITH moved AS (
     UPDATE turns SET
-        version = $21, status = $22, body = $23, updated_at = clock_timestamp(),
-        stop_requested = $30,
-        runnable_at = CASE WHEN $24 THEN least(runnable_at, clock_timestamp())
-                           ELSE $25::timestamptz END,
-        claimed_by = CASE WHEN $24 THEN claimed_by END,
-        claimed_until = CASE WHEN $24 THEN claimed_until END
-    WHERE turn_id = $26 AND version = $27
-      AND ($28::text IS NULL OR (claimed_by = $28 AND claim_epoch = $29))
+        version = :version, status = :status, body = :body, updated_at = clock_timestamp(),
+        stop_requested = :stop_requested,
+        runnable_at = CASE WHEN :is_at_work THEN least(runnable_at, clock_timestamp())
+                           ELSE CAST(:due_at AS timestamptz) END,
+        claimed_by = CASE WHEN :is_at_work THEN claimed_by END,
+        claimed_until = CASE WHEN :is_at_work THEN claimed_until END
+    WHERE turn_id = :turn_id AND version = :version_before
+      AND (CAST(:claimed_by AS text) IS NULL
+           OR (claimed_by = :claimed_by AND claim_epoch = :claim_epoch))
     RETURNING turn_id, tenant_id, conversation_id, version, status
 ),
 touched AS (
     UPDATE conversations c SET updated_at = clock_timestamp() FROM moved
-    WHERE $15::text IS NOT NULL
+    WHERE CAST(:actor_id AS text) IS NOT NULL
       AND (c.tenant_id, c.conversation_id) = (moved.tenant_id, moved.conversation_id)
 ),
 """
     + _CONSEQUENCES
 )
 
-CREATE = (
+CREATE = Statement(
     """
 WITH conversation AS (
     INSERT INTO conversations (tenant_id, conversation_id, owner_id, agent_id, title,
                                created_at, updated_at)
-    VALUES ($21, $22, $23, $24, $25, clock_timestamp(), clock_timestamp())
+    VALUES (:tenant_id, :conversation_id, :owner_id, :conversation_agent_id, :title,
+            clock_timestamp(), clock_timestamp())
     ON CONFLICT (tenant_id, conversation_id) DO UPDATE SET updated_at = clock_timestamp()
     RETURNING tenant_id, conversation_id
 ),
@@ -104,8 +111,8 @@ moved AS (
     INSERT INTO turns (turn_id, tenant_id, conversation_id, agent_id, agent_version, status,
                        version, body, created_at, updated_at, runnable_at, claim_epoch,
                        stop_requested)
-    SELECT $26, tenant_id, conversation_id, $27, $28, $29, $30, $31, $32, clock_timestamp(),
-           clock_timestamp(), 0, false
+    SELECT :turn_id, tenant_id, conversation_id, :agent_id, :agent_version, :status, :version,
+           :body, :created_at, clock_timestamp(), clock_timestamp(), 0, false
     FROM conversation
     RETURNING turn_id, tenant_id, conversation_id, version, status
 ),
@@ -114,47 +121,46 @@ moved AS (
 )
 
 
-def create_arguments(
+def create_values(
     conversation: Conversation, commit: Commit, command: Command
-) -> tuple[object, ...]:
-    """The arguments of `CREATE`."""
+) -> dict[str, object]:
+    """The arguments of `CREATE`, by name."""
     turn = commit.after
     identity = turn.identity
-    return (
-        *_consequences(commit, added_by(commit.events), command, before=None),
-        conversation.tenant_id,
-        conversation.conversation_id,
-        conversation.owner_id,
-        conversation.agent_id,
-        conversation.title,
-        identity.turn_id,
-        identity.agent_id,
-        identity.agent_version,
-        turn.status,
-        turn.version,
-        encode_turn(turn),
-        turn.created_at,
-    )
+    return {
+        **_consequences(commit, added_by(commit.events), command, before=None),
+        "tenant_id": conversation.tenant_id,
+        "conversation_id": conversation.conversation_id,
+        "owner_id": conversation.owner_id,
+        "conversation_agent_id": conversation.agent_id,
+        "title": conversation.title,
+        "turn_id": identity.turn_id,
+        "agent_id": identity.agent_id,
+        "agent_version": identity.agent_version,
+        "status": turn.status,
+        "version": turn.version,
+        "body": encode_turn(turn),
+        "created_at": turn.created_at,
+    }
 
 
-def append_arguments(
+def append_values(
     commit: Commit, added: Added, claim: Claim | None, command: Command | None
-) -> tuple[object, ...]:
-    """The arguments of `APPEND`."""
+) -> dict[str, object]:
+    """The arguments of `APPEND`, by name."""
     turn = commit.after
-    return (
-        *_consequences(commit, added, command, before=commit.before),
-        turn.version,
-        turn.status,
-        encode_turn(turn),
-        turn.status in _AT_WORK,
-        turn.due_at,
-        turn.identity.turn_id,
-        commit.before.version,
-        None if claim is None else claim.worker,
-        None if claim is None else claim.epoch,
-        turn.cancel_requested or turn.pause_requested,
-    )
+    return {
+        **_consequences(commit, added, command, before=commit.before),
+        "version": turn.version,
+        "status": turn.status,
+        "body": encode_turn(turn),
+        "is_at_work": turn.status in _AT_WORK,
+        "due_at": turn.due_at,
+        "turn_id": turn.identity.turn_id,
+        "claimed_by": None if claim is None else claim.worker,
+        "claim_epoch": None if claim is None else claim.epoch,
+        "stop_requested": turn.cancel_requested or turn.pause_requested,
+    }
 
 
 def added_by(events: Sequence[Event]) -> Added:
@@ -164,45 +170,50 @@ def added_by(events: Sequence[Event]) -> Added:
 
 def _consequences(
     commit: Commit, added: Added, command: Command | None, *, before: Turn | None
-) -> tuple[object, ...]:
-    """The arguments $1 to $20 of `_CONSEQUENCES`."""
-    return (
-        encode_events(commit.events),
-        *_message_columns(added),
-        *_failure_columns(commit.events),
-        *_command_columns(command),
-        None if before is None else before.version,
-        None if before is None else before.status,
-    )
+) -> dict[str, object]:
+    """The arguments of `_CONSEQUENCES`."""
+    return {
+        "events": encode_events(commit.events),
+        "version_before": None if before is None else before.version,
+        "status_before": None if before is None else before.status,
+        **_messages(added),
+        **_failures(commit.events),
+        **_command(command),
+    }
 
 
-def _message_columns(added: Added) -> tuple[list[object], ...]:
+def _messages(added: Added) -> Mapping[str, object]:
     messages = [message for _, message in added]
-    return (
-        [position for position, _ in added],
-        [m.role for m in messages],
-        [m.message_id for m in messages],
-        [m.call_id for m in messages],
-        [m.body for m in messages],
-        [m.meta for m in messages],
-    )
+    return {
+        "said_position": [position for position, _ in added],
+        "said_role": [m.role for m in messages],
+        "said_message_id": [m.message_id for m in messages],
+        "said_call_id": [m.call_id for m in messages],
+        "said_body": [m.body for m in messages],
+        "said_meta": [m.meta for m in messages],
+    }
 
 
-def _failure_columns(events: Sequence[Event]) -> tuple[list[object], ...]:
+def _failures(events: Sequence[Event]) -> Mapping[str, object]:
     records = [event.record for event in events if isinstance(event, ModelFailed)]
-    return (
-        [r.failure_id for r in records],
-        [r.failure.type for r in records],
-        [r.model_attempt for r in records],
-        [r.occurred_at for r in records],
-        [encode_failure(r.failure) for r in records],
-    )
+    return {
+        "failed_id": [r.failure_id for r in records],
+        "failed_type": [r.failure.type for r in records],
+        "failed_attempt": [r.model_attempt for r in records],
+        "failed_at": [r.occurred_at for r in records],
+        "failed_body": [encode_failure(r.failure) for r in records],
+    }
 
 
-def _command_columns(command: Command | None) -> tuple[str | None, ...]:
-    """Message id and digest, then actor, action, failureId and request id."""
-    if command is None:
-        return (None,) * 6
-    receipt, audit = command.receipt, command.audit
-    taken = (None, None) if receipt is None else (receipt.message_id, receipt.digest)
-    return (*taken, audit.actor_id, audit.action, audit.failure_id, audit.request_id)
+def _command(command: Command | None) -> Mapping[str, object]:
+    """Who asked for what; nothing of it for a worker's change."""
+    audit = None if command is None else command.audit
+    receipt = None if command is None else command.receipt
+    return {
+        "message_id": receipt and receipt.message_id,
+        "message_digest": receipt and receipt.digest,
+        "actor_id": audit and audit.actor_id,
+        "action": audit and audit.action,
+        "failure_id": audit and audit.failure_id,
+        "request_id": audit and audit.request_id,
+    }

@@ -20,9 +20,10 @@ from app.ports import (
     StoreUnavailable,
     VersionConflict,
 )
-from app.store.changes import APPEND, CREATE, added_by, append_arguments, create_arguments
+from app.store.changes import APPEND, CREATE, added_by, append_values, create_values
 from app.store.message_codec import EncodedMessage, decode
 from app.store.pool import Database, Row
+from app.store.statements import Statement
 from app.store.turn_codec import (
     TURN_COLUMNS,
     decode_events,
@@ -52,27 +53,28 @@ class PostgresTurns:
         self._database = database
 
     async def create(self, conversation: Conversation, commit: Commit, command: Command) -> None:
-        await self._write(CREATE, create_arguments(conversation, commit, command))
+        await self._write(CREATE, create_values(conversation, commit, command))
 
     async def append(
         self, commit: Commit, *, claim: Claim | None = None, command: Command | None = None
     ) -> Sequence[HistoryMessage]:
         added = added_by(commit.events)
-        if not await self._write(APPEND, append_arguments(commit, added, claim, command)):
+        if not await self._write(APPEND, append_values(commit, added, claim, command)):
             await self._explain(commit.before, claim)
         return [
             HistoryMessage(position=position, body=message.body, call_id=_call_id(message.call_id))
             for position, message in added
         ]
 
-    async def _write(self, statement: str, arguments: tuple[object, ...]) -> bool:
+    async def _write(self, statement: Statement, values: Mapping[str, object]) -> bool:
         """Whether a row was changed."""
         try:
-            return await self._database.value(statement, *arguments) is not None
+            found = await self._database.value(statement.sql, *statement.arguments(values))
         except asyncpg.UniqueViolationError as error:
             raise VersionConflict(str(error)) from error
         except StoreUnavailable as error:
             raise OutcomeUnknown(str(error)) from error
+        return found is not None
 
     async def _explain(self, expected: Turn, claim: Claim | None) -> NoReturn:
         turn_id = expected.identity.turn_id
