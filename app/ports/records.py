@@ -66,11 +66,35 @@ class Receipt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KeptReply:
+    """What a request with an Idempotency-Key was answered, to be said again to its repetitions."""
+
+    key: str
+    digest: str
+    """Of what was asked: method, address and body."""
+    reply: str
+    """Status, headers and body, as JSON."""
+    answering_seconds: float = 0
+    """For how long the first request may still be on its way to another answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundReply:
+    """A kept reply, as a repetition finds it."""
+
+    digest: str
+    reply: str
+    busy_seconds: float
+    """How long the first request may still be answering; 0 once it has been."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
     """What a person's accepted request leaves behind in the commit of its effect."""
 
     audit: AuditEntry
     receipt: Receipt | None = None
+    kept: KeptReply | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +104,13 @@ class Commit:
     before: Turn
     after: Turn
     events: Sequence[Event]
+    at: datetime
+    """When it was decided; the turn says it as its last change."""
+
+    @property
+    def stored(self) -> StoredTurn:
+        """The turn as it is once the commit has happened."""
+        return StoredTurn(turn=self.after, updated_at=self.at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,15 +12,25 @@ from app.ports.records import (
     Commit,
     Conversation,
     ConversationSummary,
+    FoundReply,
     HistoryMessage,
     JournalRow,
+    KeptReply,
     Lookup,
     Scope,
     StoredMessage,
     StoredTurn,
 )
 from app.turn.failures import FailureRecord
-from app.turn.ids import AgentId, AgentVersion, ConversationId, MessageId, TurnId
+from app.turn.ids import (
+    ActorId,
+    AgentId,
+    AgentVersion,
+    ConversationId,
+    MessageId,
+    TenantId,
+    TurnId,
+)
 from app.turn.state import Status, Turn
 from app.turn.transcript import Message
 
@@ -37,6 +47,10 @@ class StoreUnavailable(Exception):  # noqa: N818
     """The database does not answer. Nothing is known to be wrong with the request."""
 
 
+class KeyTaken(Exception):  # noqa: N818
+    """Another request with the same Idempotency-Key took effect first; nothing was written."""
+
+
 class OutcomeUnknown(Exception):  # noqa: N818
     """The connection broke with the commit under way: it happened wholly or not at all."""
 
@@ -49,6 +63,7 @@ class TurnStore(Protocol):
 
         Raises:
             VersionConflict: another turn became active, took the message id or the place first.
+            KeyTaken: a request with the same key took effect first.
             OutcomeUnknown: read back before trying again.
         """
         ...
@@ -63,6 +78,7 @@ class TurnStore(Protocol):
         Raises:
             VersionConflict: the stored version is not `commit.before.version`.
             ClaimLost: `claim` is no longer the current one.
+            KeyTaken: a request with the same key took effect first.
             OutcomeUnknown: read back before trying again.
         """
         ...
@@ -115,8 +131,14 @@ class ConversationStore(Protocol):
         """What decides on a message to the conversation, in one look; never `None`."""
         ...
 
-    async def put(self, conversation: Conversation, audit: AuditEntry) -> bool:
-        """Make the conversation if there is none of that id; whether it was made."""
+    async def put(
+        self, conversation: Conversation, audit: AuditEntry, kept: KeptReply | None = None
+    ) -> bool:
+        """Make the conversation if there is none of that id; whether it was made.
+
+        Raises:
+            KeyTaken: a request with the same key took effect first.
+        """
         ...
 
     async def page(
@@ -139,8 +161,22 @@ class ConversationStore(Protocol):
 
 
 class AuditLog(Protocol):
-    async def record(self, entry: AuditEntry) -> None:
-        """Keep a command that has no commit of its own: a refused one, or one without effect."""
+    async def record(self, entry: AuditEntry, kept: KeptReply | None = None) -> None:
+        """Keep a command that has no commit of its own: a refused one, or one without effect.
+
+        Raises:
+            KeyTaken: as its name says.
+        """
+        ...
+
+
+class ReplyStore(Protocol):
+    """Replies to requests with an Idempotency-Key, each actor's for themselves, for 30 days."""
+
+    async def find(self, principal: tuple[TenantId, ActorId], key: str) -> FoundReply | None: ...
+
+    async def settle(self, principal: tuple[TenantId, ActorId], kept: KeptReply) -> None:
+        """The first request has been answered with `kept.reply` in the end."""
         ...
 
 

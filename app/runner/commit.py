@@ -7,9 +7,10 @@ that look-up is what is repeated.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TypeAlias
 
 import structlog
@@ -22,6 +23,7 @@ from app.ports import (
     Commit,
     HistoryMessage,
     OutcomeUnknown,
+    StoredTurn,
     StoreUnavailable,
     TurnStore,
     VersionConflict,
@@ -39,7 +41,9 @@ _LOOK_AGAIN_SECONDS = (0.05, 0.2, 0.5, 1.0, 2.0, 2.0)
 _MOST_RACES = 50
 _RUNNABLE = frozenset({Status.READY, Status.RUNNING})
 
-_Decision: TypeAlias = Callable[[Turn], tuple[Event, ...]]
+CommandOf: TypeAlias = Callable[[Commit], Awaitable[Command]]
+"""What a person's request leaves behind, told from the change it comes to."""
+_Decision: TypeAlias = Callable[[Turn, datetime], tuple[Event, ...]]
 
 _log = structlog.get_logger(__name__)
 
@@ -59,9 +63,16 @@ class Written:
     turn: Turn
     events: Sequence[Event]
     """Empty when there was nothing new to say."""
+    at: datetime
+    """When it was decided."""
     messages: Sequence[HistoryMessage]
     raced: bool
     """Somebody else changed the turn meanwhile; what is remembered of it may be incomplete."""
+
+    @property
+    def stored(self) -> StoredTurn:
+        """The turn as this change has left it."""
+        return StoredTurn(turn=self.turn, updated_at=self.at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +84,12 @@ class TurnWriter:
     clock: Clock
 
     async def request(
-        self, turn: Turn, given: Request, command: Command, *, expected_version: int | None = None
+        self,
+        turn: Turn,
+        given: Request,
+        command_of: CommandOf,
+        *,
+        expected_version: int | None = None,
     ) -> Written:
         """Carry out what a person asks, if the turn is at `expected_version` where one is given.
 
@@ -81,15 +97,16 @@ class TurnWriter:
             Rejected: the turn, as it is at the end of any race, does not admit it.
             VersionMoved: it is not at `expected_version`.
             VersionConflict: it lost every one of many races.
+            KeyTaken: a request with the same Idempotency-Key took effect first.
             OutcomeUnknown: the database went away and could not be asked what became of it.
         """
 
-        def decision(now: Turn) -> tuple[Event, ...]:
+        def decision(now: Turn, at: datetime) -> tuple[Event, ...]:
             if expected_version not in (None, now.version):
                 raise VersionMoved(now, expected_version)
-            return decide_request(now, given, at=self.clock())
+            return decide_request(now, given, at=at)
 
-        return await self._write(turn, decision, None, command)
+        return await self._write(turn, decision, None, command_of)
 
     async def report(self, turn: Turn, given: Report, agent: Agent, claim: Claim) -> Written:
         """Store what a worker has seen or is about to do.
@@ -99,19 +116,25 @@ class TurnWriter:
             OutcomeUnknown: as above.
         """
         return await self._write(
-            turn, lambda now: decide(now, given, at=self.clock(), agent=agent), claim, None
+            turn, lambda now, at: decide(now, given, at=at, agent=agent), claim, None
         )
 
     async def _write(
-        self, turn: Turn, decision: _Decision, claim: Claim | None, command: Command | None
+        self,
+        turn: Turn,
+        decision: _Decision,
+        claim: Claim | None,
+        command_of: CommandOf | None,
     ) -> Written:
         raced = False
         pauses = iter(_LOOK_AGAIN_SECONDS)
         for _ in range(_MOST_RACES):
-            events = decision(turn)
+            at = self.clock()
+            events = decision(turn, at)
             if not events:
-                return Written(turn=turn, events=(), messages=(), raced=raced)
-            commit = Commit(before=turn, after=advance(turn, events), events=events)
+                return Written(turn=turn, events=(), at=at, messages=(), raced=raced)
+            commit = Commit(before=turn, after=advance(turn, events), events=events, at=at)
+            command = None if command_of is None else await command_of(commit)
             try:
                 messages = await self.store.append(commit, claim=claim, command=command)
             except VersionConflict:
@@ -125,7 +148,7 @@ class TurnWriter:
                     continue
                 messages, raced = (), True
             self._tell(commit.after)
-            return Written(turn=commit.after, events=events, messages=messages, raced=raced)
+            return Written(turn=commit.after, events=events, at=at, messages=messages, raced=raced)
         message = f"turn {turn.identity.turn_id!r} changed {_MOST_RACES} times meanwhile"
         raise VersionConflict(message)
 

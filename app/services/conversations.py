@@ -37,15 +37,17 @@ async def put_conversation(
         updated_at=now,
     )
     audit = caller.entry("PUT_CONVERSATION", conversation_id=conversation_id)
-    made = await services.conversations.put(wanted, audit)
+    fresh = ConversationSummary(conversation=wanted, active=None, last=None)
+    made = await services.conversations.put(wanted, audit, await caller.kept(fresh))
+    if made:
+        return fresh, True
     found = await get_conversation(services, caller, conversation_id)
     if agent_id is not None and found.conversation.agent_id != agent_id:
         raise PayloadInvalid(
             f"conversation {conversation_id!r} is agent {found.conversation.agent_id!r}'s"
         )
-    if not made:
-        await services.audit.record(audit)
-    return found, made
+    await services.audit.record(audit)
+    return found, False
 
 
 async def get_conversation(

@@ -1,14 +1,22 @@
 """What the use cases stand on, built once per process."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from app.ports import (
     AgentCatalog,
     AuditEntry,
     AuditLog,
     Clock,
+    Command,
+    Commit,
     ConversationStore,
+    ConversationSummary,
+    KeptReply,
     NewId,
+    Receipt,
+    StoredTurn,
     TurnStore,
     Wakeups,
 )
@@ -31,12 +39,31 @@ class Services:
     new_id: NewId
 
 
+Keep: TypeAlias = Callable[[StoredTurn | ConversationSummary, int], Awaitable[KeptReply]]
+"""What the request will be answered, from what it came to and the turn's version before it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
     """Who asks, and in which request."""
 
     principal: Principal
     request_id: str
+    keep: Keep | None = None
+    """For a request with an Idempotency-Key: its reply is stored with its effect."""
+
+    async def command(
+        self, audit: AuditEntry, commit: Commit, receipt: Receipt | None = None
+    ) -> Command:
+        """What the accepted request leaves behind in `commit`."""
+        kept = await self.kept(commit.stored, commit.before.version)
+        return Command(audit=audit, receipt=receipt, kept=kept)
+
+    async def kept(
+        self, what: StoredTurn | ConversationSummary, seen_version: int = 0
+    ) -> KeptReply | None:
+        """The reply to store, if the request has a key."""
+        return None if self.keep is None else await self.keep(what, seen_version)
 
     def entry(
         self,

@@ -8,6 +8,7 @@ loser is decided anew on what it finds then.
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from unicodedata import category
 
 import structlog
@@ -23,6 +24,7 @@ from app.ports import (
     StoredTurn,
     VersionConflict,
 )
+from app.runner.commit import Written
 from app.services.deps import Caller, Services
 from app.services.errors import (
     Contended,
@@ -88,23 +90,21 @@ async def post_message(services: Services, caller: Caller, draft: Draft) -> Post
             stored = await _taken_before(services, caller, draft, found, digest)
             return Posted(stored=stored, seen_version=0)
         try:
-            turn_id = await _decided(services, caller, draft, found, digest)
+            posted = await _decided(services, caller, draft, found, digest)
         except OutcomeUnknown:
             unknown += 1
             if unknown == _MOST_UNKNOWN:
                 raise
             continue  # if it did happen, the message id is found now
-        if turn_id is not None:
-            stored = await get_turn(services, caller, turn_id)
-            seen = found.active.turn.version if found.active else 0
-            return Posted(stored=stored, seen_version=seen)
+        if posted is not None:
+            return posted
     raise Contended("the conversation changed again and again; send the message once more")
 
 
 async def _decided(
     services: Services, caller: Caller, draft: Draft, found: Lookup, digest: str
-) -> TurnId | None:
-    """The turn that has the message now; `None` when somebody else was faster."""
+) -> Posted | None:
+    """The turn with the message; `None` when somebody else was faster."""
     receipt = Receipt(message_id=draft.message_id, digest=digest)
     try:
         if found.active is None:
@@ -123,7 +123,7 @@ async def _decided(
 
 async def _opened(
     services: Services, caller: Caller, draft: Draft, found: Lookup, receipt: Receipt
-) -> TurnId:
+) -> Posted:
     agent = _agent_for(services, draft, found)
     conversation = found.conversation or _new_conversation(services, caller, draft, agent)
     identity = Identity(
@@ -134,24 +134,26 @@ async def _opened(
         agent_version=agent.agent.version,
     )
     message = UserMessage(message_id=draft.message_id, content=draft.content)
-    events = start(identity, message, first_position=found.next_position, at=services.clock())
+    now = services.clock()
+    events = start(identity, message, first_position=found.next_position, at=now)
     turn = fold(events)
     audit = caller.entry(
         "MESSAGE", conversation_id=conversation.conversation_id, turn_id=identity.turn_id
     )
-    commit = Commit(before=turn, after=turn, events=events)
+    commit = Commit(before=turn, after=turn, events=events, at=now)
+    command = Command(audit=audit, receipt=receipt, kept=await caller.kept(commit.stored))
     try:
-        await services.turns.create(conversation, commit, Command(audit=audit, receipt=receipt))
+        await services.turns.create(conversation, commit, command)
     except OutcomeUnknown:
         if await services.turns.load(identity.turn_id) is None:
             raise
     services.wakeups.announce(identity.turn_id, runnable=True)
-    return identity.turn_id
+    return Posted(stored=commit.stored, seen_version=0)
 
 
 async def _gone_on(
     services: Services, caller: Caller, draft: Draft, active: StoredTurn, receipt: Receipt
-) -> TurnId:
+) -> Posted:
     turn = active.turn
     if draft.agent_id is not None and draft.agent_id != turn.identity.agent_id:
         detail = f"the conversation's turn is agent {turn.identity.agent_id!r}'s"
@@ -163,10 +165,14 @@ async def _gone_on(
         turn_id=turn.identity.turn_id,
     )
     message = UserMessage(message_id=draft.message_id, content=draft.content)
-    await services.writer.request(
-        turn, PostMessage(message=message), Command(audit=audit, receipt=receipt)
+    written = await services.writer.request(
+        turn, PostMessage(message=message), partial(caller.command, audit, receipt=receipt)
     )
-    return turn.identity.turn_id
+    return _posted(written)
+
+
+def _posted(written: Written) -> Posted:
+    return Posted(stored=written.stored, seen_version=written.turn.version - len(written.events))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,16 +219,15 @@ async def replan(
         message = UserMessage(message_id=given.message_id, content=given.content)
         receipt = Receipt(message_id=given.message_id, digest=digest)
         try:
-            await services.writer.request(
+            written = await services.writer.request(
                 stored.turn,
                 Replan(message=message),
-                Command(audit=audit, receipt=receipt),
+                partial(caller.command, audit, receipt=receipt),
                 expected_version=expected_version,
             )
         except VersionConflict:
             continue
-        after = await get_turn(services, caller, given.turn_id)
-        return Posted(stored=after, seen_version=stored.turn.version)
+        return _posted(written)
     raise Contended("the turn changed again and again; send the command once more")
 
 
@@ -237,10 +242,10 @@ async def _taken_before(
             f"messageId {draft.message_id!r} was used for another content; "
             "give a new message a new id"
         )
-    await services.audit.record(
-        caller.entry("MESSAGE", conversation_id=draft.conversation_id, turn_id=turn_id)
-    )
-    return await get_turn(services, caller, turn_id)
+    stored = await get_turn(services, caller, turn_id)
+    audit = caller.entry("MESSAGE", conversation_id=draft.conversation_id, turn_id=turn_id)
+    await services.audit.record(audit, await caller.kept(stored))
+    return stored
 
 
 async def _is_taken(services: Services, caller: Caller, draft: Draft) -> bool:

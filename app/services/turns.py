@@ -5,9 +5,10 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Any, TypeAlias
 
-from app.ports import Command, StoredTurn, VersionConflict
+from app.ports import StoredTurn, VersionConflict
 from app.services.deps import Caller, Services
 from app.services.errors import Contended, Forbidden
 from app.services.found import get_turn, require_agent
@@ -94,8 +95,7 @@ async def resume(
     if stored.turn.status in BLOCKED:
         require_agent(services, stored)
     failure_id = given.failure_id if isinstance(given, RetryModel) else None
-    after = await _commanded(services, caller, stored, given, failure_id, expected_version)
-    return Commanded(stored=after, seen_version=stored.turn.version)
+    return await _commanded(services, caller, stored, given, failure_id, expected_version)
 
 
 async def resume_under(
@@ -129,7 +129,8 @@ async def pause(
         TurnNotFound, WrongCommand, TurnTerminal, VersionMoved, Contended: as their names say.
     """
     stored = await get_turn(services, caller, turn_id)
-    return await _commanded(services, caller, stored, Pause(), None, expected_version)
+    done = await _commanded(services, caller, stored, Pause(), None, expected_version)
+    return done.stored
 
 
 async def cancel(
@@ -141,7 +142,8 @@ async def cancel(
         TurnNotFound, TurnTerminal, VersionMoved, Contended: as their names say.
     """
     stored = await get_turn(services, caller, turn_id)
-    return await _commanded(services, caller, stored, Cancel(), None, expected_version)
+    done = await _commanded(services, caller, stored, Cancel(), None, expected_version)
+    return done.stored
 
 
 async def _commanded(
@@ -151,7 +153,7 @@ async def _commanded(
     given: ResumeCommand | Pause | Cancel,
     failure_id: str | None,
     expected_version: int | None,
-) -> StoredTurn:
+) -> Commanded:
     identity = stored.turn.identity
     audit = caller.entry(
         _ACTIONS[type(given)],
@@ -161,13 +163,16 @@ async def _commanded(
     )
     try:
         written = await services.writer.request(
-            stored.turn, given, Command(audit=audit), expected_version=expected_version
+            stored.turn, given, partial(caller.command, audit), expected_version=expected_version
         )
     except VersionConflict as error:
         raise Contended(str(error)) from error
-    if not written.events:
-        await services.audit.record(audit)
-    return await get_turn(services, caller, identity.turn_id)
+    seen_version = written.turn.version - len(written.events)
+    if written.events:
+        return Commanded(stored=written.stored, seen_version=seen_version)
+    now = await get_turn(services, caller, identity.turn_id)
+    await services.audit.record(audit, await caller.kept(now, seen_version))
+    return Commanded(stored=now, seen_version=seen_version)
 
 
 async def wait_until_at_rest(

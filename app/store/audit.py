@@ -1,13 +1,20 @@
 """Commands without an effect: there is no commit that their audit row could be part of."""
 
-from app.ports import AuditEntry
+from app.ports import AuditEntry, KeptReply
 from app.store.pool import Database
+from app.store.replies import keep_reply, kept_values, taken_keys
+from app.store.statements import Statement
 
-_RECORD = """
+_RECORD = Statement(
+    f"""
+WITH asked AS (SELECT CAST(:tenant_id AS text) AS tenant_id),
+kept AS ({keep_reply("asked")})
 INSERT INTO audit (tenant_id, actor_id, at, action, outcome, code, conversation_id, turn_id,
                    failure_id, request_id)
-VALUES ($1, $2, clock_timestamp(), $3, $4, $5, $6, $7, $8, $9)
+VALUES (:tenant_id, :actor_id, clock_timestamp(), :action, :outcome, :code, :conversation_id,
+        :turn_id, :failure_id, :request_id)
 """
+)
 
 
 class PostgresAudit:
@@ -16,16 +23,18 @@ class PostgresAudit:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def record(self, entry: AuditEntry) -> None:
-        await self._database.execute(
-            _RECORD,
-            entry.tenant_id,
-            entry.actor_id,
-            entry.action,
-            entry.outcome,
-            entry.code,
-            entry.conversation_id,
-            entry.turn_id,
-            entry.failure_id,
-            entry.request_id,
-        )
+    async def record(self, entry: AuditEntry, kept: KeptReply | None = None) -> None:
+        values = {
+            "tenant_id": entry.tenant_id,
+            "actor_id": entry.actor_id,
+            "action": entry.action,
+            "outcome": entry.outcome,
+            "code": entry.code,
+            "conversation_id": entry.conversation_id,
+            "turn_id": entry.turn_id,
+            "failure_id": entry.failure_id,
+            "request_id": entry.request_id,
+            **kept_values(kept),
+        }
+        with taken_keys():
+            await self._database.execute(_RECORD.sql, *_RECORD.arguments(values))

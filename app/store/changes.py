@@ -21,6 +21,7 @@ from typing import TypeAlias
 
 from app.ports import Claim, Command, Commit, Conversation
 from app.store.message_codec import EncodedMessage, encode
+from app.store.replies import keep_reply, kept_values
 from app.store.statements import Statement
 from app.store.turn_codec import encode_events, encode_failure, encode_turn
 from app.turn.events import Event, ModelFailed, added_message
@@ -32,7 +33,7 @@ Added: TypeAlias = Sequence[tuple[int, EncodedMessage]]
 _AT_WORK = frozenset({Status.READY, Status.RUNNING})
 
 # What every change writes beside the turn itself; `moved` is the one row that was changed.
-_CONSEQUENCES = """
+_CONSEQUENCES = f"""
 journal AS (
     INSERT INTO turn_events (turn_id, sequence, occurred_at, events)
     SELECT turn_id, version, clock_timestamp(), :events FROM moved
@@ -60,6 +61,7 @@ taken AS (
     SELECT tenant_id, conversation_id, :message_id, turn_id, :message_digest, clock_timestamp()
     FROM moved WHERE CAST(:message_id AS text) IS NOT NULL
 ),
+kept AS ({keep_reply("moved")}),
 audited AS (
     INSERT INTO audit (tenant_id, actor_id, at, action, outcome, conversation_id, turn_id,
                        failure_id, request_id, version_before, version_after, status_before,
@@ -77,7 +79,7 @@ APPEND = Statement(
     """
 WITH moved AS (
     UPDATE turns SET
-        version = :version, status = :status, body = :body, updated_at = clock_timestamp(),
+        version = :version, status = :status, body = :body, updated_at = :at,
         stop_requested = :stop_requested,
         runnable_at = CASE WHEN :is_at_work THEN least(runnable_at, clock_timestamp())
                            ELSE CAST(:due_at AS timestamptz) END,
@@ -112,7 +114,7 @@ moved AS (
                        version, body, created_at, updated_at, runnable_at, claim_epoch,
                        stop_requested)
     SELECT :turn_id, tenant_id, conversation_id, :agent_id, :agent_version, :status, :version,
-           :body, :created_at, clock_timestamp(), clock_timestamp(), 0, false
+           :body, :created_at, :at, clock_timestamp(), 0, false
     FROM conversation
     RETURNING turn_id, tenant_id, conversation_id, version, status
 ),
@@ -173,6 +175,7 @@ def _consequences(
 ) -> dict[str, object]:
     """The arguments of `_CONSEQUENCES`."""
     return {
+        "at": commit.at,
         "events": encode_events(commit.events),
         "version_before": None if before is None else before.version,
         "status_before": None if before is None else before.status,
@@ -216,4 +219,5 @@ def _command(command: Command | None) -> Mapping[str, object]:
         "action": audit and audit.action,
         "failure_id": audit and audit.failure_id,
         "request_id": audit and audit.request_id,
+        **kept_values(None if command is None else command.kept),
     }

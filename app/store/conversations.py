@@ -7,11 +7,14 @@ from app.ports import (
     AuditEntry,
     Conversation,
     ConversationSummary,
+    KeptReply,
     Lookup,
     Scope,
     StoredMessage,
 )
 from app.store.pool import Database, Row
+from app.store.replies import keep_reply, kept_values, taken_keys
+from app.store.statements import Statement
 from app.store.tables import NOT_TERMINAL
 from app.store.turn_codec import TURN_COLUMNS, decode_turn
 from app.store.turns import decode_message, stored_turn
@@ -32,20 +35,25 @@ LEFT JOIN turns t ON t.tenant_id = $1 AND t.conversation_id = $2
      AND t.{NOT_TERMINAL}
 """
 
-_PUT = """
+_PUT = Statement(
+    f"""
 WITH made AS (
     INSERT INTO conversations (tenant_id, conversation_id, owner_id, agent_id, title,
                                created_at, updated_at)
-    VALUES ($1, $2, $3, $4, $5, clock_timestamp(), clock_timestamp())
+    VALUES (:tenant_id, :conversation_id, :owner_id, :agent_id, :title, :created_at, :created_at)
     ON CONFLICT (tenant_id, conversation_id) DO NOTHING
     RETURNING tenant_id, conversation_id
 ),
+kept AS ({keep_reply("made")}),
 audited AS (
     INSERT INTO audit (tenant_id, actor_id, at, action, outcome, conversation_id, request_id)
-    SELECT tenant_id, $6, clock_timestamp(), $7, 'accepted', conversation_id, $8 FROM made
+    SELECT tenant_id, :actor_id, clock_timestamp(), :action, 'accepted', conversation_id,
+           :request_id
+    FROM made
 )
 SELECT count(*) FROM made
 """
+)
 
 _SUMMARY = f"""
 SELECT c.owner_id, c.title, c.agent_id AS c_agent_id, c.created_at AS c_created_at,
@@ -99,19 +107,23 @@ class PostgresConversations:
             next_position=row["next_position"],
         )
 
-    async def put(self, conversation: Conversation, audit: AuditEntry) -> bool:
-        made = await self._database.value(
-            _PUT,
-            conversation.tenant_id,
-            conversation.conversation_id,
-            conversation.owner_id,
-            conversation.agent_id,
-            conversation.title,
-            audit.actor_id,
-            audit.action,
-            audit.request_id,
-        )
-        return bool(made)
+    async def put(
+        self, conversation: Conversation, audit: AuditEntry, kept: KeptReply | None = None
+    ) -> bool:
+        values = {
+            "tenant_id": conversation.tenant_id,
+            "conversation_id": conversation.conversation_id,
+            "owner_id": conversation.owner_id,
+            "agent_id": conversation.agent_id,
+            "title": conversation.title,
+            "created_at": conversation.created_at,
+            "actor_id": audit.actor_id,
+            "action": audit.action,
+            "request_id": audit.request_id,
+            **kept_values(kept),
+        }
+        with taken_keys():
+            return bool(await self._database.value(_PUT.sql, *_PUT.arguments(values)))
 
     async def page(
         self, scope: Scope, *, before: tuple[datetime, ConversationId] | None, limit: int

@@ -146,6 +146,23 @@ class ReceivedRow(SQLModel, table=True):
     received_at: datetime = _instant()
 
 
+class IdempotencyKeyRow(SQLModel, table=True):
+    """Replies to requests with an Idempotency-Key; an actor's own, kept for 30 days."""
+
+    __tablename__ = "idempotency_keys"
+    __table_args__: ClassVar = (Index("idempotency_keys_by_age", "kept_at"),)
+
+    tenant_id: str = _text(primary_key=True)
+    actor_id: str = _text(primary_key=True)
+    key: str = _text(primary_key=True)
+    digest: str = _text()
+    reply: str = _text()
+    """Status, headers and body, JSON."""
+    kept_at: datetime = _instant()
+    answering_until: datetime = _instant()
+    """Until when the first request may still be on its way to another answer."""
+
+
 class ModelFailureRow(SQLModel, table=True):
     """The failure history: a projection of the MODEL_FAILED events, written with them."""
 

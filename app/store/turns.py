@@ -23,6 +23,7 @@ from app.ports import (
 from app.store.changes import APPEND, CREATE, added_by, append_values, create_values
 from app.store.message_codec import EncodedMessage, decode
 from app.store.pool import Database, Row
+from app.store.replies import taken_keys
 from app.store.statements import Statement
 from app.store.turn_codec import (
     TURN_COLUMNS,
@@ -69,7 +70,8 @@ class PostgresTurns:
     async def _write(self, statement: Statement, values: Mapping[str, object]) -> bool:
         """Whether a row was changed."""
         try:
-            found = await self._database.value(statement.sql, *statement.arguments(values))
+            with taken_keys():
+                found = await self._database.value(statement.sql, *statement.arguments(values))
         except asyncpg.UniqueViolationError as error:
             raise VersionConflict(str(error)) from error
         except StoreUnavailable as error:

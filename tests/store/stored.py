@@ -103,7 +103,7 @@ class Stored:
         message = a_message(message_id=message_id)
         events = start(identity, message, first_position=first_position, at=NOON)
         turn = fold(events)
-        commit = Commit(before=turn, after=turn, events=events)
+        commit = Commit(before=turn, after=turn, events=events, at=NOON)
         await self.turns.create(a_conversation(conversation_id), commit, a_command(message_id))
         return turn
 
@@ -129,7 +129,7 @@ class Stored:
 def a_commit(turn: Turn, given: i.Input) -> Commit:
     events = decide(turn, given, at=NOON, agent=an_agent())
     assert events
-    return Commit(before=turn, after=advance(turn, events), events=events)
+    return Commit(before=turn, after=advance(turn, events), events=events, at=NOON)
 
 
 def begin(attempt: str = "a1") -> i.BeginStep:

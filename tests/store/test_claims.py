@@ -96,7 +96,7 @@ async def test_a_scheduled_retry_is_claimed_when_the_database_says_it_is_due(
     )
     events = decide(turn, failed, at=NOON, agent=an_agent(retry=RetryPolicy(max_retries=1)))
     after = advance(turn, events)
-    await stored.turns.append(Commit(before=turn, after=after, events=events))
+    await stored.turns.append(Commit(before=turn, after=after, events=events, at=NOON))
     await stored.database.execute(
         "UPDATE turns SET runnable_at = clock_timestamp() + interval '1 h'"
     )
