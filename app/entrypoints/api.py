@@ -8,6 +8,7 @@ from app.entrypoints.wiring import Runtime
 from app.http import error_handlers
 from app.http.audit import CommandAudit
 from app.http.auth import Authentication
+from app.http.idempotency import IdempotencyKeys
 from app.http.openapi import DescribedApi
 from app.http.request_context import RequestContext
 from app.routers import (
@@ -36,6 +37,7 @@ def create_app(runtime: Runtime) -> FastAPI:
         stopping=runtime.stopping,
     )
     # The last one added is the outermost.
+    app.add_middleware(IdempotencyKeys, replies=runtime.replies)
     app.add_middleware(CommandAudit, audit=runtime.services.audit)
     app.add_middleware(Authentication, authenticator=runtime.authenticator)
     app.add_middleware(RequestContext)

@@ -4,7 +4,7 @@ import asyncio
 import os
 import secrets
 import socket
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -15,7 +15,7 @@ from app.agents import Agent, Catalog, load_declared
 from app.agents.builtin import builtin_agent
 from app.entrypoints.identity import default_token, new_id
 from app.http.auth import Authenticator, LoginCodes
-from app.ports import Renewals, StoreUnavailable, Wakeups
+from app.ports import Renewals, ReplyStore, StoreUnavailable, Wakeups
 from app.providers.directory import ProviderDirectory, ProviderEndpoint
 from app.providers.http import HttpClient, Timeouts, new_client
 from app.runner.commit import TurnWriter
@@ -32,6 +32,7 @@ from app.store.claims import PostgresClaims
 from app.store.clock import DatabaseClock
 from app.store.conversations import PostgresConversations
 from app.store.pool import Database, connected
+from app.store.replies import PostgresReplies
 from app.store.turns import PostgresTurns
 from app.store.wakeups import PostgresWakeups
 from app.tools.demo import demo_tools
@@ -39,6 +40,7 @@ from app.turn.ids import ActorId, TenantId
 from app.workers.loop import Worker, WorkerSettings
 
 _CLOCK_SECONDS = 60.0
+_FORGET_SECONDS = 3_600.0
 _GRACE_SECONDS = 10.0
 _GIVE_UP_SHARE = 2 / 3  # of the lease: with 15 s, an owner without a renewal stops after 10
 
@@ -50,6 +52,7 @@ class Runtime:
     """Everything a process runs."""
 
     services: Services
+    replies: ReplyStore
     worker: Worker
     authenticator: Authenticator
     login_codes: LoginCodes
@@ -87,16 +90,22 @@ async def build(
         await clock.synchronise(database)
         wakeups = PostgresWakeups(dsn, database, process_id=worker_name)
         services = _services(database, catalog, wakeups, clock)
+        replies = PostgresReplies(database)
         codes = LoginCodes()
         runtime = Runtime(
             services=services,
+            replies=replies,
             worker=_worker(settings, dsn, worker_name, database, services, _models(settings, http)),
             authenticator=Authenticator(token, _DEFAULT_PRINCIPAL),
             login_codes=codes,
             login_code=codes.issue(),
             stopping=stopping,
         )
-        async with wakeups.running(), _ticking(clock, database):
+        async with (
+            wakeups.running(),
+            _every(_CLOCK_SECONDS, partial(clock.synchronise, database)),
+            _every(_FORGET_SECONDS, partial(_forget, replies)),
+        ):
             yield runtime
 
 
@@ -188,19 +197,27 @@ def _models(settings: Settings, http: HttpClient) -> ProviderDirectory:
 
 
 @asynccontextmanager
-async def _ticking(clock: DatabaseClock, database: Database) -> AsyncGenerator[None, None]:
-    """Read the database's clock once a minute while the context is open."""
+async def _every(
+    seconds: float, chore: Callable[[], Awaitable[object]]
+) -> AsyncGenerator[None, None]:
+    """Do the chore now and then while the context is open; a database that is away costs a turn."""
 
-    async def tick() -> None:
+    async def repeat() -> None:
         while True:
-            await asyncio.sleep(_CLOCK_SECONDS)
             try:
-                await clock.synchronise(database)
+                await chore()
             except StoreUnavailable:
-                _log.warning("clock_not_read")
+                _log.warning("chore_failed")
+            await asyncio.sleep(seconds)
 
-    ticking = asyncio.create_task(tick())
+    repeating = asyncio.create_task(repeat())
     try:
         yield
     finally:
-        await cancel_and_wait([ticking])
+        await cancel_and_wait([repeating])
+
+
+async def _forget(replies: PostgresReplies) -> None:
+    """Clear away the replies that are past their time, a little at once."""
+    while await replies.forget():
+        pass

@@ -13,7 +13,6 @@ from http import HTTPStatus
 from typing import Any
 
 import structlog
-from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -58,6 +57,7 @@ class CommandAudit:
             body = await read_body(scope, receive)
         except ClientDisconnect:
             return  # nobody is left to answer, and half a command is none
+        scope["state"]["body"] = body
         if scope["path"] == SIGN_IN_PATH:
             refusal = _cross_site(scope) or _unreadable(scope, body)
             await self._pass_on(refusal, body, scope, receive, send)
@@ -123,9 +123,6 @@ def _unreadable(scope: Scope, body: Body) -> Response | None:
 
 
 def _unfit(scope: Scope, body: Body, asked: Asked) -> Response | None:
-    if "idempotency-key" in Headers(scope=scope):
-        detail = "leave the header out; a message's messageId makes it safe to repeat"
-        return problem("idempotency_key_unsupported", detail, scope)
     if body.said.get("command") == "RETRY_MODEL" and not asked.failure_id:
         return problem("payload_invalid", "RETRY_MODEL needs the failureId it retries", scope)
     return None

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match
 
 from app.http.problems import PROBLEMS, action_json, code_for_status, problem
-from app.ports import OutcomeUnknown, StoreUnavailable
+from app.ports import KeyTaken, OutcomeUnknown, StoreUnavailable
 from app.runner.commit import VersionMoved
 from app.services.deps import Services
 from app.services.errors import Refused
@@ -58,6 +58,7 @@ def install(app: FastAPI, services: Services) -> None:
     app.add_exception_handler(HTTPException, _of_the_framework)
     app.add_exception_handler(StoreUnavailable, _store_unavailable)
     app.add_exception_handler(OutcomeUnknown, _store_unavailable)
+    app.add_exception_handler(KeyTaken, _key_taken)
 
 
 def _what_is_true(turn: Turn, services: Services) -> dict[str, Any]:
@@ -131,6 +132,12 @@ def _is_taken(request: Request, method: str) -> bool:
     asked = {**request.scope, "method": method}
     routes: Sequence[BaseRoute] = request.app.routes
     return any(route.matches(asked)[0] is Match.FULL for route in routes)
+
+
+async def _key_taken(request: Request, _error: Exception) -> Response:
+    """Seen by nobody but a caller whose key is past its time the moment after: it has a reply."""
+    detail = "another request with this key took effect first; send it again"
+    return problem("idempotency_in_progress", detail, request.scope)
 
 
 async def _store_unavailable(request: Request, error: Exception) -> Response:

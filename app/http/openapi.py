@@ -22,7 +22,8 @@ _OF_THE_FRAMEWORK = ("HTTPValidationError", "ValidationError")
 _OF_EVERYTHING = frozenset({"internal_error"})
 _OF_SIGNED_IN = frozenset({"unauthenticated", "store_unavailable"})
 _OF_BODIES = frozenset({"bad_request", "payload_too_large", "unsupported_media_type"})
-_OF_COMMANDS = frozenset({"forbidden", "cross_site", "idempotency_key_unsupported"})
+_OF_COMMANDS = frozenset({"forbidden", "cross_site"})
+_OF_KEYS = frozenset({"idempotency_in_progress", "idempotency_key_reused"})
 
 
 def may_answer(*codes: str) -> Schema:
@@ -73,6 +74,8 @@ def _complete_operation(path: str, method: str, operation: Schema) -> None:
     codes |= set() if is_open else _OF_SIGNED_IN
     if method != "get":
         codes |= _OF_BODIES if is_open else _OF_BODIES | _OF_COMMANDS
+    if method == "post" and not is_open:
+        codes |= _OF_KEYS
     if "requestBody" in operation:
         codes.add("payload_invalid")
     operation |= may_answer(*codes)

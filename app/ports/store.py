@@ -173,7 +173,9 @@ class AuditLog(Protocol):
 class ReplyStore(Protocol):
     """Replies to requests with an Idempotency-Key, each actor's for themselves, for 30 days."""
 
-    async def find(self, principal: tuple[TenantId, ActorId], key: str) -> FoundReply | None: ...
+    async def find(self, principal: tuple[TenantId, ActorId], key: str) -> FoundReply | None:
+        """The reply under a key of this actor's; `None`: the key is unused."""
+        ...
 
     async def settle(self, principal: tuple[TenantId, ActorId], kept: KeptReply) -> None:
         """The first request has been answered with `kept.reply` in the end."""

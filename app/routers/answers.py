@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import orjson
-from fastapi import Request, Response
+from fastapi import Response
 
 from app.http.etags import etag
 from app.http.sse import event_stream
@@ -17,6 +17,7 @@ from app.routers.turn_schemas import (
     posted_turn_output,
     turn_output,
 )
+from app.routers.wire import Output
 from app.services.deps import Caller, Services
 from app.services.follow import Cursor, Feed, follow
 from app.services.turns import offered
@@ -68,11 +69,6 @@ async def posted_turn(
     )
 
 
-def wants_events(request: Request) -> bool:
-    """Whether the caller asks for the turn's events instead of its state."""
-    return "text/event-stream" in request.headers.get("accept", "")
-
-
 def turn_headers(stored: StoredTurn) -> dict[str, str]:
     turn = stored.turn
     return {
@@ -81,7 +77,7 @@ def turn_headers(stored: StoredTurn) -> dict[str, str]:
     }
 
 
-def json_answer(body: TurnOutput, status_code: int, headers: dict[str, str]) -> Response:
+def json_answer(body: Output, status_code: int, headers: dict[str, str]) -> Response:
     content = orjson.dumps(body.model_dump(mode="json"))
     return Response(content, status_code, headers, media_type="application/json")
 

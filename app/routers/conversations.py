@@ -1,12 +1,17 @@
 """`/conversations`."""
 
+from dataclasses import replace
 from typing import Any
 
 from fastapi import APIRouter, Response
 
+from app.http.idempotency import kept_reply
 from app.http.openapi import may_answer
+from app.ports import ConversationSummary, KeptReply, StoredTurn
+from app.routers.answers import json_answer
 from app.routers.cursors import decode_cursor, encode_cursor
 from app.routers.deps import CallerDep, ConversationPath, CursorText, Limit, ServicesDep
+from app.routers.exchange import KEYED, KeyDep
 from app.routers.message_schemas import (
     ConversationBody,
     ConversationOutput,
@@ -18,6 +23,7 @@ from app.services.conversations import (
     list_conversations,
     put_conversation,
 )
+from app.services.deps import Caller, Services
 from app.turn.ids import AgentId, ConversationId
 
 router = APIRouter(prefix="/conversations", tags=["conversations"])
@@ -29,28 +35,38 @@ _MADE_OR_THERE: dict[int | str, dict[str, Any]] = {
 }
 
 
-@router.post("", status_code=201)
+@router.post("", status_code=201, response_model=ConversationOutput, dependencies=[KEYED])
 async def make_a_conversation(
     services: ServicesDep,
     caller: CallerDep,
-    response: Response,
+    key: KeyDep,
     body: ConversationBody = _NOTHING_SAID,
-) -> ConversationOutput:
+) -> Response:
     """A new conversation under an id of the server's."""
-    conversation_id = services.new_id("ses")
-    return await _put(services, caller, response, conversation_id, body)
+
+    async def keep(what: StoredTurn | ConversationSummary, _seen_version: int) -> KeptReply:
+        if key is None or not isinstance(what, ConversationSummary):
+            raise TypeError(what)
+        return kept_reply(key, _answer(what, 201), events_url=None, answering_seconds=0)
+
+    keeping = caller if key is None else replace(caller, keep=keep)
+    return await _put(services, keeping, services.new_id("ses"), body)
 
 
-@router.put(_ONE, responses=_MADE_OR_THERE, openapi_extra=may_answer("conversation_not_found"))
+@router.put(
+    _ONE,
+    response_model=ConversationOutput,
+    responses=_MADE_OR_THERE,
+    openapi_extra=may_answer("conversation_not_found"),
+)
 async def put_a_conversation(
     conversation_id: ConversationPath,
     services: ServicesDep,
     caller: CallerDep,
-    response: Response,
     body: ConversationBody = _NOTHING_SAID,
-) -> ConversationOutput:
+) -> Response:
     """The conversation of that id: made (201) or there already (200)."""
-    return await _put(services, caller, response, conversation_id, body)
+    return await _put(services, caller, conversation_id, body)
 
 
 @router.get(_ONE, openapi_extra=may_answer("conversation_not_found", "payload_invalid"))
@@ -77,12 +93,8 @@ async def read_conversations(
 
 
 async def _put(
-    services: ServicesDep,
-    caller: CallerDep,
-    response: Response,
-    conversation_id: str,
-    body: ConversationBody,
-) -> ConversationOutput:
+    services: Services, caller: Caller, conversation_id: str, body: ConversationBody
+) -> Response:
     found, made = await put_conversation(
         services,
         caller,
@@ -90,6 +102,9 @@ async def _put(
         agent_id=None if body.agent_id is None else AgentId(body.agent_id),
         title=body.title,
     )
-    response.status_code = 201 if made else 200
-    response.headers["Location"] = f"/conversations/{conversation_id}"
-    return conversation_output(found)
+    return _answer(found, 201 if made else 200)
+
+
+def _answer(found: ConversationSummary, status_code: int) -> Response:
+    headers = {"Location": f"/conversations/{found.conversation.conversation_id}"}
+    return json_answer(conversation_output(found), status_code, headers)

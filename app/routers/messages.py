@@ -1,32 +1,20 @@
 """`/conversations/{id}/messages`."""
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Response
 
 from app.http.etags import TURN_HEADERS
 from app.http.openapi import may_answer
 from app.http.sse import EVENT_STREAM
-from app.routers.answers import (
-    events_after,
-    json_answer,
-    posted_turn,
-    turn_headers,
-    wants_events,
-)
+from app.ports import StoredTurn
+from app.routers.answers import json_answer, posted_turn, turn_headers
 from app.routers.cursors import decode_position
-from app.routers.deps import (
-    CallerDep,
-    ConversationPath,
-    CursorText,
-    LanguageDep,
-    Limit,
-    Prefer,
-    StateDep,
-)
+from app.routers.deps import CallerDep, ConversationPath, CursorText, Limit, StateDep
+from app.routers.exchange import KEYED, ExchangeDep
 from app.routers.message_schemas import MessageBody, MessagePage, message_output
 from app.routers.turn_schemas import PostedTurnOutput
 from app.services.conversations import list_messages
-from app.services.messages import Draft, post_message
-from app.services.turns import wait_until_at_rest
+from app.services.deps import Caller
+from app.services.messages import Draft, Posted, post_message
 from app.turn.ids import AgentId, ConversationId, MessageId
 
 router = APIRouter(prefix="/conversations/{conversationId}/messages", tags=["messages"])
@@ -37,6 +25,7 @@ router = APIRouter(prefix="/conversations/{conversationId}/messages", tags=["mes
     status_code=202,
     response_model=PostedTurnOutput,
     responses={200: EVENT_STREAM, 202: {"headers": TURN_HEADERS}},
+    dependencies=[KEYED],
     openapi_extra=may_answer(
         "conversation_not_found",
         "conversation_busy",
@@ -46,13 +35,7 @@ router = APIRouter(prefix="/conversations/{conversationId}/messages", tags=["mes
     ),
 )
 async def post_a_message(
-    conversation_id: ConversationPath,
-    body: MessageBody,
-    request: Request,
-    state: StateDep,
-    caller: CallerDep,
-    language: LanguageDep,
-    prefer: Prefer,
+    conversation_id: ConversationPath, body: MessageBody, exchange: ExchangeDep
 ) -> Response:
     """Opens a turn, or goes on with the one that waits.
 
@@ -60,28 +43,29 @@ async def post_a_message(
     effect and answers with the turn that took it. `Prefer: wait=20` waits until the turn rests,
     at most 60 s; `Accept: text/event-stream` answers with the turn's events.
     """
-    services = state.services
+    services = exchange.services
     draft = Draft(
         conversation_id=ConversationId(conversation_id),
         content=body.parts(),
         message_id=MessageId(body.message_id or services.new_id("msg")),
         agent_id=None if body.agent_id is None else AgentId(body.agent_id),
     )
-    posted = await post_message(services, caller, draft)
-    if wants_events(request):
-        return events_after(state, caller, posted.stored, posted.seen_version, language)
-    stored = await wait_until_at_rest(
-        services, caller, posted.stored, seconds=prefer.wait_seconds, stopping=state.stopping
-    )
-    answer = await posted_turn(
-        services,
-        caller,
-        stored,
-        language,
-        message_id=draft.message_id,
-        seen_version=posted.seen_version,
-    )
-    return json_answer(answer, 202, turn_headers(stored) | prefer.applied)
+
+    async def post(caller: Caller) -> Posted:
+        return await post_message(services, caller, draft)
+
+    async def render(stored: StoredTurn, seen_version: int) -> Response:
+        answer = await posted_turn(
+            services,
+            exchange.caller,
+            stored,
+            exchange.language,
+            message_id=draft.message_id,
+            seen_version=seen_version,
+        )
+        return json_answer(answer, 202, turn_headers(stored))
+
+    return await exchange.answer(post, render)
 
 
 @router.get(

@@ -2,20 +2,14 @@
 
 from typing import Annotated, TypeAlias
 
-from fastapi import APIRouter, Body, Request, Response
+from fastapi import APIRouter, Body, Response
 from pydantic import Discriminator, Field, Tag
 
 from app.http.etags import TURN_HEADERS
 from app.http.openapi import may_answer
 from app.http.sse import EVENT_STREAM
-from app.routers.answers import (
-    events_after,
-    json_answer,
-    turn_headers,
-    turn_resource,
-    wants_events,
-)
-from app.routers.deps import CallerDep, IfMatch, LanguageDep, Prefer, StateDep, TurnPath
+from app.routers.deps import IfMatch, TurnPath
+from app.routers.exchange import KEYED, ExchangeDep
 from app.routers.resume_schemas import (
     ContinueBody,
     FailureBody,
@@ -28,7 +22,7 @@ from app.routers.resume_schemas import (
 from app.routers.turn_schemas import TurnOutput
 from app.services.deps import Caller, Services
 from app.services.messages import Posted, Replacement, replan
-from app.services.turns import Commanded, resume, resume_under, wait_until_at_rest
+from app.services.turns import Commanded, resume, resume_under
 from app.turn.ids import FailureId, MessageId, TurnId
 from app.turn.inputs import ContinueNow, Resume, Retry, RetryModel
 
@@ -63,6 +57,7 @@ ResumeBody: TypeAlias = Annotated[
     status_code=202,
     response_model=TurnOutput,
     responses={200: EVENT_STREAM, 202: {"headers": TURN_HEADERS}},
+    dependencies=[KEYED],
     openapi_extra=may_answer(
         "turn_not_found",
         "forbidden",
@@ -79,11 +74,7 @@ ResumeBody: TypeAlias = Annotated[
 async def resume_a_turn(
     turn_id: TurnPath,
     body: Annotated[ResumeBody, Body()],
-    request: Request,
-    state: StateDep,
-    caller: CallerDep,
-    language: LanguageDep,
-    prefer: Prefer,
+    exchange: ExchangeDep,
     if_match: IfMatch,
 ) -> Response:
     """Goes on with a waiting turn from where it stood.
@@ -93,15 +84,11 @@ async def resume_a_turn(
     limits where `changes` say so. `REPLAN_WITH_MESSAGE` closes every open call and goes on with its
     message; the others add no message.
     """
-    services = state.services
-    done = await _done(services, caller, TurnId(turn_id), body, if_match)
-    if wants_events(request):
-        return events_after(state, caller, done.stored, done.seen_version, language)
-    stored = await wait_until_at_rest(
-        services, caller, done.stored, seconds=prefer.wait_seconds, stopping=state.stopping
-    )
-    answer = await turn_resource(services, caller, stored, language)
-    return json_answer(answer, 202, turn_headers(stored) | prefer.applied)
+
+    async def command(caller: Caller) -> Commanded | Posted:
+        return await _done(exchange.services, caller, TurnId(turn_id), body, if_match)
+
+    return await exchange.answer(command)
 
 
 async def _done(

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Query, Response
 
 from app.http.etags import TURN_HEADERS
 from app.http.openapi import may_answer
+from app.ports import StoredTurn
 from app.routers.answers import json_answer, turn_headers, turn_resource, turn_resources
 from app.routers.cursors import decode_cursor, decode_position, encode_cursor
 from app.routers.deps import (
@@ -17,11 +18,13 @@ from app.routers.deps import (
     ServicesDep,
     TurnPath,
 )
+from app.routers.exchange import KEYED, ExchangeDep
 from app.routers.failure_schemas import FailurePage, failure_output
 from app.routers.turn_schemas import TurnOutput, TurnPage
 from app.routers.wire import ID_PATTERN
+from app.services.deps import Caller
 from app.services.found import get_turn
-from app.services.turns import cancel, list_failures, list_turns, pause
+from app.services.turns import Commanded, cancel, list_failures, list_turns, pause
 from app.turn.ids import ConversationId, TurnId
 from app.turn.state import Status
 
@@ -103,6 +106,7 @@ async def read_failures(
     f"{_ONE}/pause",
     response_model=TurnOutput,
     responses=_now_or_soon("It pauses as soon as tools in flight have ended."),
+    dependencies=[KEYED],
     openapi_extra=may_answer(
         "turn_not_found",
         "wrong_command",
@@ -111,39 +115,37 @@ async def read_failures(
         "precondition_failed",
     ),
 )
-async def pause_a_turn(
-    turn_id: TurnPath,
-    services: ServicesDep,
-    caller: CallerDep,
-    language: LanguageDep,
-    if_match: IfMatch,
-) -> Response:
+async def pause_a_turn(turn_id: TurnPath, exchange: ExchangeDep, if_match: IfMatch) -> Response:
     """Stops the turn where it stands, at once (200) or when tools in flight have ended (202).
 
     A model call is dropped. `RESUME` goes on with everything that was kept.
     """
-    stored = await pause(services, caller, TurnId(turn_id), expected_version=if_match)
-    body = await turn_resource(services, caller, stored, language)
-    is_paused = stored.turn.status is Status.PAUSED
-    return json_answer(body, 200 if is_paused else 202, turn_headers(stored))
+
+    async def command(caller: Caller) -> Commanded:
+        return await pause(exchange.services, caller, TurnId(turn_id), expected_version=if_match)
+
+    async def render(stored: StoredTurn, _seen_version: int) -> Response:
+        return await exchange.turn(stored, 200 if stored.turn.status is Status.PAUSED else 202)
+
+    return await exchange.answer_at_once(command, render)
 
 
 @router.post(
     f"{_ONE}/cancel",
     response_model=TurnOutput,
     responses=_now_or_soon("It ends as soon as it can."),
+    dependencies=[KEYED],
     openapi_extra=may_answer(
         "turn_not_found", "turn_terminal", "version_conflict", "precondition_failed"
     ),
 )
-async def cancel_a_turn(
-    turn_id: TurnPath,
-    services: ServicesDep,
-    caller: CallerDep,
-    language: LanguageDep,
-    if_match: IfMatch,
-) -> Response:
+async def cancel_a_turn(turn_id: TurnPath, exchange: ExchangeDep, if_match: IfMatch) -> Response:
     """Ends the turn for good: at once (200), or as soon as what is in flight has ended (202)."""
-    stored = await cancel(services, caller, TurnId(turn_id), expected_version=if_match)
-    body = await turn_resource(services, caller, stored, language)
-    return json_answer(body, 200 if stored.turn.is_terminal else 202, turn_headers(stored))
+
+    async def command(caller: Caller) -> Commanded:
+        return await cancel(exchange.services, caller, TurnId(turn_id), expected_version=if_match)
+
+    async def render(stored: StoredTurn, _seen_version: int) -> Response:
+        return await exchange.turn(stored, 200 if stored.turn.is_terminal else 202)
+
+    return await exchange.answer_at_once(command, render)

@@ -122,28 +122,26 @@ async def resume_under(
 
 async def pause(
     services: Services, caller: Caller, turn_id: TurnId, *, expected_version: int | None = None
-) -> StoredTurn:
+) -> Commanded:
     """The turn, paused or about to be. Needs no agent.
 
     Raises:
         TurnNotFound, WrongCommand, TurnTerminal, VersionMoved, Contended: as their names say.
     """
     stored = await get_turn(services, caller, turn_id)
-    done = await _commanded(services, caller, stored, Pause(), None, expected_version)
-    return done.stored
+    return await _commanded(services, caller, stored, Pause(), None, expected_version)
 
 
 async def cancel(
     services: Services, caller: Caller, turn_id: TurnId, *, expected_version: int | None = None
-) -> StoredTurn:
+) -> Commanded:
     """The turn, cancelled or about to be. Needs no agent: ending a turn always works (T97).
 
     Raises:
         TurnNotFound, TurnTerminal, VersionMoved, Contended: as their names say.
     """
     stored = await get_turn(services, caller, turn_id)
-    done = await _commanded(services, caller, stored, Cancel(), None, expected_version)
-    return done.stored
+    return await _commanded(services, caller, stored, Cancel(), None, expected_version)
 
 
 async def _commanded(

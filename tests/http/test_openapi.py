@@ -80,9 +80,16 @@ def test_every_problem_but_those_of_the_address_is_answered_by_some_operation() 
 def test_commands_name_what_the_audit_may_refuse() -> None:
     for method, path, found in operations():
         is_command = method != "get" and path != SIGN_IN_PATH
-        of_commands = {"forbidden", "cross_site", "idempotency_key_unsupported"}
+        of_commands = {"forbidden", "cross_site"}
 
         assert (of_commands <= set(found["x-problem-codes"])) == is_command, (method, path)
+
+
+def test_every_post_but_the_sign_in_takes_an_idempotency_key() -> None:
+    for method, path, found in operations():
+        takes_a_key = any(p["name"] == "Idempotency-Key" for p in found.get("parameters", ()))
+
+        assert takes_a_key == (method == "post" and path != SIGN_IN_PATH), (method, path)
 
 
 def test_the_streams_are_event_streams() -> None:

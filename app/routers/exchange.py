@@ -1,0 +1,146 @@
+"""Commands that answer with a turn: what they have in common, so that a route says what is its own.
+
+The answer is the turn as the command has left it, after a while if the caller prefers to wait for
+it to rest, or its events from then on. For a request with an Idempotency-Key it is kept as well.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Annotated, Protocol, TypeAlias
+
+from fastapi import Depends, Header, Request, Response
+
+from app.http.idempotency import HEADER, RequestKey, kept_reply, request_key
+from app.ports import ConversationSummary, KeptReply, StoredTurn
+from app.routers.answers import events_after, json_answer, turn_headers, turn_resource
+from app.routers.deps import AppState, CallerDep, LanguageDep, Prefer, StateDep
+from app.routers.preferences import Preference
+from app.routers.sentences import Language
+from app.services.deps import Caller, Services
+from app.services.turns import wait_until_at_rest
+
+_MARGIN_SECONDS = 5
+"""Beyond the time a caller waits, until its answer is taken for lost."""
+
+
+class Outcome(Protocol):
+    """What a command came to."""
+
+    @property
+    def stored(self) -> StoredTurn: ...
+    @property
+    def seen_version(self) -> int:
+        """The turn's version before: events behind it are what the command brought."""
+        ...
+
+
+Render: TypeAlias = Callable[[StoredTurn, int], Awaitable[Response]]
+"""The answer that is a turn, which was at that version before the command."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """A command as it was asked, and how its caller wants to be answered."""
+
+    state: AppState
+    caller: Caller
+    language: Language
+    prefer: Preference
+    wants_events: bool
+    key: RequestKey | None
+
+    @property
+    def services(self) -> Services:
+        return self.state.services
+
+    async def answer(
+        self, command: Callable[[Caller], Awaitable[Outcome]], render: Render | None = None
+    ) -> Response:
+        """Carry out `command` and answer as its caller prefers: with the turn or its events.
+
+        The turn is a 202 unless `render` says otherwise.
+        """
+        render = render or self._accepted
+        wait = 0 if self.wants_events else self.prefer.wait_seconds
+        done = await command(self._keeping(render, wait))
+        if self.wants_events:
+            return events_after(
+                self.state, self.caller, done.stored, done.seen_version, self.language
+            )
+        stored = await wait_until_at_rest(
+            self.services,
+            self.caller,
+            done.stored,
+            seconds=self.prefer.wait_seconds,
+            stopping=self.state.stopping,
+        )
+        response = await render(stored, done.seen_version)
+        response.headers.update(self.prefer.applied)
+        return response
+
+    async def answer_at_once(
+        self, command: Callable[[Caller], Awaitable[Outcome]], render: Render
+    ) -> Response:
+        """Carry out `command` and answer with the turn as it has left it."""
+        done = await command(self._keeping(render, wait_seconds=0))
+        return await render(done.stored, done.seen_version)
+
+    async def turn(self, stored: StoredTurn, status_code: int) -> Response:
+        """The turn resource as an answer."""
+        body = await turn_resource(self.services, self.caller, stored, self.language)
+        return json_answer(body, status_code, turn_headers(stored))
+
+    async def _accepted(self, stored: StoredTurn, _seen_version: int) -> Response:
+        return await self.turn(stored, 202)
+
+    def _keeping(self, render: Render, wait_seconds: int) -> Caller:
+        """The caller, whose reply is kept if the request has a key."""
+        key = self.key
+        if key is None:
+            return self.caller
+
+        async def keep(what: StoredTurn | ConversationSummary, seen_version: int) -> KeptReply:
+            if not isinstance(what, StoredTurn):
+                raise TypeError(what)
+            turn_id = what.turn.identity.turn_id
+            return kept_reply(
+                key,
+                await render(what, seen_version),
+                events_url=f"/turns/{turn_id}/events?after={seen_version}",
+                answering_seconds=wait_seconds and wait_seconds + _MARGIN_SECONDS,
+            )
+
+        return replace(self.caller, keep=keep)
+
+
+def _exchange(
+    request: Request, state: StateDep, caller: CallerDep, language: LanguageDep, prefer: Prefer
+) -> Exchange:
+    return Exchange(
+        state=state,
+        caller=caller,
+        language=language,
+        prefer=prefer,
+        wants_events="text/event-stream" in request.headers.get("accept", ""),
+        key=request_key(request),
+    )
+
+
+def _described(
+    _key: Annotated[
+        str | None,
+        Header(
+            alias=HEADER,
+            description="Makes the request safe to repeat for 30 days: a repetition is given the "
+            "same reply, marked `Idempotency-Replayed: true`, and has no further effect. "
+            "1 to 255 visible ASCII characters.",
+        ),
+    ] = None,
+) -> None:
+    """Puts the header into the API's description; who reads it is `app.http.idempotency`."""
+
+
+ExchangeDep = Annotated[Exchange, Depends(_exchange)]
+KeyDep = Annotated[RequestKey | None, Depends(request_key)]
+KEYED = Depends(_described)
+"""For a route's `dependencies`: it takes an Idempotency-Key."""
