@@ -4,6 +4,7 @@ A machine plays a shell and its callers: people who ask for anything at any time
 reports that come late or twice. The rules of `tests/support/histories.py` hold after every step.
 """
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import get_args
 
@@ -61,7 +62,7 @@ failures = st.builds(
 attempts = st.sampled_from(["current", "current", "current", "stale"])
 requests = st.one_of(
     st.builds(i.PostMessage, message=st.builds(a_message)),
-    st.builds(i.RetryModel, failure_id=st.sampled_from(["f1", "f2", "f3"]).map(FailureId)),
+    st.builds(i.RetryModel, failure_id=st.sampled_from(["current", "none"]).map(FailureId)),
     st.just(i.Retry()),
     st.just(i.ContinueNow()),
     st.just(i.Resume()),
@@ -76,19 +77,24 @@ class AnyInputInAnyState(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.told = Told()
+        self.told = self.opened(an_agent(), 0)
         self.failures = 0
+        self.messages = 0
+
+    def opened(self, agent: Agent, first_position: int) -> Told:
+        """A new turn, told of by this machine."""
+        return Told(agent, first_position=first_position)
 
     @rule(agent=agents, first=st.integers(0, 3))
     def a_new_turn(self, agent: Agent, first: int) -> None:
         if self.told.turn.is_terminal or len(self.told.events) == 2:
-            self.told = Told(agent, first_position=first)
+            self.told = self.opened(agent, first)
 
     @rule(request=requests)
     def somebody_asks(self, request: i.Request) -> None:
         before = list(self.told.events)
         try:
-            self.told.tell(request)
+            self.told.tell(self._in_fresh_words(request))
         except Rejected:
             assert self.told.events == before
 
@@ -187,6 +193,16 @@ class AnyInputInAnyState(RuleBasedStateMachine):
         if self.told.turn.is_terminal:
             assert isinstance(next_step(self.told.turn, at=self.told.at), Rest)
 
+    def _in_fresh_words(self, request: i.Request) -> i.Request:
+        """A message id stands for one message; a repeated one never comes as far as the core."""
+        current = self.told.turn.current_failure
+        if isinstance(request, i.RetryModel) and request.failure_id == "current" and current:
+            return replace(request, failure_id=current.failure_id)
+        if not isinstance(request, i.PostMessage | i.Replan):
+            return request
+        self.messages += 1
+        return replace(request, message=a_message("hello", f"n{self.messages}"))
+
     def _report(self, given: i.Report) -> None:
         stale = getattr(given, "attempt_id", None) != self.told.turn.attempt_in_flight
         self.told.tell(given)
@@ -197,7 +213,7 @@ class AnyInputInAnyState(RuleBasedStateMachine):
 
     def _failure_id(self) -> FailureId:
         self.failures += 1
-        return FailureId(f"f{self.failures}")
+        return FailureId(f"{self.told.turn.identity.turn_id}-f{self.failures}")
 
 
 def _is_accepted(told: Told, command: Command) -> bool:

@@ -1,0 +1,251 @@
+"""A turn that is told things the way the world tells it: people over HTTP, workers by the store.
+
+It stands in for `tests.support.turns.Told` in the machine of all inputs, and after every step holds
+what came of it against what the core alone would have said: the answer and its code, the stored
+turn in every field, the journal, and that a refusal leaves all of it untouched.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Self
+
+import httpx
+from typing_extensions import override
+
+from app.entrypoints import api, wiring
+from app.http.problems import action_json
+from app.ports import Claim, LoadedAgent
+from app.runner.commit import TurnWriter
+from app.services.deps import Services
+from app.store.pool import Database, connected
+from app.turn import inputs as i
+from app.turn.actions import actions
+from app.turn.agent import Agent
+from app.turn.decide import decide
+from app.turn.errors import Rejected, TurnTerminal
+from app.turn.events import Event
+from app.turn.evolve import advance
+from app.turn.ids import AgentId, AgentVersion, TurnId
+from app.turn.state import Turn
+from app.turn.transcript import UserMessage, text_of
+from tests.support.postgres import postgres_for_tests
+from tests.support.service import TOKEN, settings_for_tests
+from tests.support.turns import NOON, Told, a_message
+
+_WORKER = "worker"
+_CLAIM = """
+UPDATE turns SET claimed_by = $1, claim_epoch = claim_epoch + 1,
+                 claimed_until = clock_timestamp() + interval '1 hour'
+WHERE turn_id = $2 RETURNING claim_epoch
+"""
+
+
+class AnyAgents:
+    """A catalog that takes any agent at any time, each under a version of its own."""
+
+    def __init__(self) -> None:
+        self._loaded: dict[tuple[AgentId, AgentVersion], LoadedAgent] = {}
+
+    def add(self, agent: Agent) -> Agent:
+        """The agent under a version that nobody else has; it is the current one from now on."""
+        version = AgentVersion(str(len(self._loaded)))
+        agent = replace(agent, version=version)
+        self._loaded[agent.agent_id, version] = LoadedAgent(agent=agent, tools={})
+        return agent
+
+    def current(self, _agent_id: AgentId | None) -> LoadedAgent | None:
+        return next(reversed(self._loaded.values()), None)
+
+    def load(self, agent_id: AgentId, version: AgentVersion) -> LoadedAgent | None:
+        return self._loaded.get((agent_id, version))
+
+    def all(self) -> Sequence[Agent]:
+        return tuple(each.agent for each in self._loaded.values())
+
+    def versions(self) -> Sequence[tuple[AgentId, AgentVersion]]:
+        return tuple(self._loaded)
+
+
+@dataclass(slots=True, kw_only=True)
+class World:
+    """The service without a worker, its clock and its agents in the test's hand."""
+
+    loop: asyncio.Runner
+    database: Database
+    client: httpx.AsyncClient
+    services: Services
+    catalog: AnyAgents
+    now: list[Any]
+    """One element: the time."""
+    conversations: int = 0
+
+    def do(self, coroutine: Any) -> Any:  # noqa: ANN401 - whatever it gives
+        return self.loop.run(coroutine)
+
+    def fresh_conversation(self) -> str:
+        self.conversations += 1
+        return f"c-{self.conversations}"
+
+
+@asynccontextmanager
+async def world(loop: asyncio.Runner, data_dir: Path) -> AsyncGenerator[World]:
+    """The service over a database of its own, until the block ends."""
+    async with AsyncExitStack() as stack:
+        server = await stack.enter_async_context(postgres_for_tests())
+        dsn = await server.fresh_database()
+        database = await stack.enter_async_context(connected(dsn, size=1))
+        runtime = await stack.enter_async_context(
+            wiring.build(settings_for_tests(data_dir), dsn, stopping=asyncio.Event())
+        )
+        now, catalog = [NOON], AnyAgents()
+        services = replace(
+            runtime.services,
+            catalog=catalog,
+            clock=lambda: now[0],
+            writer=TurnWriter(
+                store=runtime.services.turns,
+                wakeups=runtime.services.wakeups,
+                clock=lambda: now[0],
+            ),
+        )
+        app = api.create_app(replace(runtime, services=services))
+        client = await stack.enter_async_context(
+            httpx.AsyncClient(
+                transport=httpx.ASGITransport(app=app),
+                base_url="http://turnkeeper",
+                headers={"Authorization": f"Bearer {TOKEN}"},
+            )
+        )
+        yield World(
+            loop=loop, database=database, client=client, services=services, catalog=catalog, now=now
+        )
+
+
+@dataclass(slots=True)
+class ToldOverHttp(Told):
+    """`Told`, whose turn is the stored one."""
+
+    world: World = field(kw_only=True)
+    conversation_id: str = field(init=False)
+
+    @override
+    def __post_init__(self) -> None:
+        self.conversation_id = self.world.fresh_conversation()
+        self.agent = self.world.catalog.add(self.agent)
+        self.world.now[0] = self.at
+        path = f"/conversations/{self.conversation_id}/messages"
+        opened = self._post(path, _said(a_message()) | {"agentId": self.agent.agent_id})
+        assert opened.status_code == 202, opened.text
+        self.turn = self._stored(TurnId(opened.json()["turnId"]))
+        self.events.extend(self._journal(after=0))
+
+    @override
+    def tell(self, given: i.Input) -> Self:
+        self.world.now[0] = self.at
+        before = self.turn
+        expected = _decided(self, given)
+        answer = self._report(given) if isinstance(given, i.Report) else self._request(given)
+        self.turn = self._stored(before.identity.turn_id)
+        if isinstance(expected, Rejected):
+            assert self.turn == before, "a refusal changed the turn"
+            if isinstance(given, i.PostMessage) and isinstance(expected, TurnTerminal):
+                self._check_successor(answer)
+            else:
+                self._check_refusal(answer, expected)
+            raise expected
+        self.last = self._journal(after=before.version)
+        assert self.last == expected
+        assert self.turn == advance(before, expected)
+        self.events.extend(self.last)
+        if answer is not None:
+            assert answer.is_success, answer.text
+            assert answer.json()["version"] == self.turn.version
+        return self
+
+    def opened_again(self) -> None:
+        """The message that opened the turn is answered with it, and changes nothing."""
+        path = f"/conversations/{self.conversation_id}/messages"
+        answer = self._post(path, _said(a_message()))
+        assert answer.json()["turnId"] == self.turn.identity.turn_id
+        assert self._stored(self.turn.identity.turn_id) == self.turn
+
+    def _check_successor(self, answer: httpx.Response | None) -> None:
+        """A message behind the end of a turn opens the next one; it is ended, so that all rests."""
+        assert answer is not None
+        assert answer.status_code == 202, answer.text
+        successor = answer.json()["turnId"]
+        assert successor != self.turn.identity.turn_id
+        assert self._post(f"/turns/{successor}/cancel", None).status_code == 200
+
+    def _check_refusal(self, answer: httpx.Response | None, expected: Rejected) -> None:
+        assert answer is not None, "a report was refused"
+        body = answer.json()
+        assert (answer.status_code, body["code"]) == (409, expected.code)
+        assert body["currentStatus"] == self.turn.status
+        assert body["currentVersion"] == self.turn.version
+        offered = actions(self.turn, at=self.at)
+        assert body["allowedActions"] == [action_json(action) for action in offered]
+
+    def _request(self, given: i.Request) -> httpx.Response:
+        path, body = _address(given, self.turn, self.conversation_id)
+        return self._post(path, body)
+
+    def _report(self, given: i.Report) -> None:
+        self.world.do(self._reported(given))
+
+    async def _reported(self, given: i.Report) -> None:
+        epoch = await self.world.database.value(_CLAIM, _WORKER, self.turn.identity.turn_id)
+        claim = Claim(worker=_WORKER, epoch=epoch)
+        await self.world.services.writer.report(self.turn, given, self.agent, claim)
+
+    def _post(self, path: str, body: object) -> httpx.Response:
+        answer: httpx.Response = self.world.do(self.world.client.post(path, json=body))
+        return answer
+
+    def _stored(self, turn_id: TurnId) -> Turn:
+        turn: Turn = self.world.do(self.world.services.turns.load(turn_id))
+        return turn
+
+    def _journal(self, *, after: int) -> tuple[Event, ...]:
+        turns = self.world.services.turns
+        rows = self.world.do(turns.journal(self.turn.identity.turn_id, after=after, limit=1000))
+        return tuple(event for row in rows for event in row.events)
+
+
+def _decided(told: Told, given: i.Input) -> tuple[Event, ...] | Rejected:
+    try:
+        return decide(told.turn, given, at=told.at, agent=told.agent)
+    except Rejected as refusal:
+        return refusal
+
+
+def _said(message: UserMessage) -> dict[str, Any]:
+    return {"content": text_of(message.content), "messageId": message.message_id}
+
+
+def _address(  # noqa: C901 - it only routes
+    given: i.Request, turn: Turn, conversation_id: str
+) -> tuple[str, object]:
+    """Where a request goes, and what it says."""
+    one = f"/turns/{turn.identity.turn_id}"
+    match given:
+        case i.PostMessage(message=message):
+            return f"/conversations/{conversation_id}/messages", _said(message)
+        case i.RetryModel(failure_id=failure_id):
+            return f"{one}/resume", {"failureId": failure_id}
+        case i.Retry():
+            return f"{one}/resume", {"command": "RETRY"}
+        case i.ContinueNow():
+            return f"{one}/resume", {"command": "CONTINUE"}
+        case i.Resume():
+            return f"{one}/resume", {"command": "RESUME"}
+        case i.Replan(message=message):
+            body = {"command": "REPLAN_WITH_MESSAGE", "message": _said(message)}
+            return f"{one}/resume", body
+        case i.Pause():
+            return f"{one}/pause", None
+        case i.Cancel():
+            return f"{one}/cancel", None
