@@ -7,7 +7,7 @@ from types import MappingProxyType
 from app.agents import fingerprint, rules
 from app.ports import LoadedAgent, Tool
 from app.turn.agent import Agent as CoreAgent
-from app.turn.agent import Limits, RetryPolicy
+from app.turn.agent import Limits, OnModelFailure, RetryPolicy
 from app.turn.ids import AgentId, AgentVersion
 
 
@@ -30,6 +30,8 @@ class Agent:
     """In the order in which the model sees them; kept as a tuple."""
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     """Retries 0 to 1,000, delays 0 to 30 days, multiplier 1 to 100."""
+    on_model_failure: OnModelFailure = "wait"
+    """`fail` ends a turn as FAILED where it would wait for its model; for batches, say."""
     limits: Limits = field(default_factory=Limits)
     """Iterations and steps 1 to 1,000,000, tools in parallel 1 to 256."""
 
@@ -42,6 +44,7 @@ class Agent:
         rules.check_model(self.model, where)
         object.__setattr__(self, "tools", rules.checked_tools(self.tools, where))
         rules.check_retry(self.retry, where)
+        rules.check_on_model_failure(self.on_model_failure, where)
         rules.check_limits(self.limits, where)
 
     @property
@@ -54,6 +57,7 @@ class Agent:
             tools=[tool.spec for tool in self.tools],
             retry=self.retry,
             limits=self.limits,
+            on_model_failure=self.on_model_failure,
         )
 
     @property
@@ -71,6 +75,7 @@ class Agent:
             tools=tuple(tool.spec for tool in self.tools),
             retry=self.retry,
             limits=self.limits,
+            on_model_failure=self.on_model_failure,
         )
         by_name = {tool.spec.name: tool for tool in self.tools}
         return LoadedAgent(agent=core, tools=MappingProxyType(by_name))

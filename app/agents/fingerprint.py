@@ -10,7 +10,7 @@ from dataclasses import fields
 from datetime import timedelta
 from hashlib import sha256
 
-from app.turn.agent import Limits, OnError, RetryPolicy, ToolSpec
+from app.turn.agent import Limits, OnError, OnModelFailure, RetryPolicy, ToolSpec
 
 
 def declaration_hash(
@@ -21,6 +21,7 @@ def declaration_hash(
     tools: Sequence[ToolSpec],
     retry: RetryPolicy,
     limits: Limits,
+    on_model_failure: OnModelFailure = "wait",
 ) -> str:
     """SHA-256, as 64 hex digits, of the declaration in canonical JSON."""
     written: dict[str, object] = {
@@ -31,6 +32,8 @@ def declaration_hash(
         "retry": _unlike(RetryPolicy(), retry),
         "limits": _unlike(Limits(), limits),
     }
+    if on_model_failure != "wait":
+        written["onModelFailure"] = on_model_failure
     return sha256(_canonical(written).encode(errors="surrogatepass")).hexdigest()
 
 
@@ -44,6 +47,8 @@ def _tool(spec: ToolSpec) -> dict[str, object]:
     if spec.on_error is not OnError.TO_MODEL:  # as for the agent: what is not said is left out
         written["onError"] = spec.on_error.value
         written["retry"] = _unlike(RetryPolicy(), spec.retry)
+    if spec.block_following:
+        written["blockFollowing"] = True
     return written
 
 

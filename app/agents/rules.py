@@ -65,6 +65,11 @@ def check_retry(value: object, where: str) -> None:
         _refuse(where, "retry.max_delay must not be shorter than retry.initial_delay")
 
 
+def check_on_model_failure(value: object, where: str) -> None:
+    if value not in ("wait", "fail"):
+        _refuse(where, "on_model_failure must be 'wait' or 'fail'", value)
+
+
 def check_limits(value: object, where: str) -> None:
     if not isinstance(value, Limits):
         _refuse(where, "limits must be a Limits", value)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal, Protocol
 
 from app.turn.agent import Agent, ToolSpec
@@ -23,6 +24,8 @@ class ToolContext:
     """Whether an earlier attempt may already have had its effect."""
     previous_error: str | None = None
     """What the attempt before this one failed with, if it is known to have failed."""
+    scheduled_at: datetime | None = None
+    """When this attempt was due, if it follows one that failed; it may begin earlier or later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -70,6 +70,10 @@ _FAILED: Mapping[str, _Words] = {
         "en": "The model does not take this request. Change it and send it again.",
         "zh": "模型不接受此请求。请修改后重新发送。",
     },
+    "model_failed": {
+        "en": "The model failed, and this agent does not wait for it. Send the message again.",
+        "zh": "模型调用失败，而该智能体不会等待其恢复。请重新发送消息。",
+    },
     "tool_failed": {
         "en": "A tool failed that the turn cannot do without.",
         "zh": "本轮必需的一个工具执行失败。",

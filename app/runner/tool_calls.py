@@ -62,6 +62,7 @@ class ToolRound:
             attempt=call.attempt,
             is_replay=call.attempt > 1,
             previous_error=call.previous_error,
+            scheduled_at=call.scheduled_at,
         )
         return await self._tools[call.tool_name].run(self._arguments[call.call_id], context)
 

@@ -63,6 +63,7 @@ def tool(
     description: str | None = ...,
     on_error: OnErrorName = ...,
     retry: RetryPolicy | None = ...,
+    block_following: bool = ...,
 ) -> Callable[[Callable[P, R]], LocalTool[P, R]]: ...
 def tool(
     function: Callable[..., Any] | None = None,
@@ -73,6 +74,7 @@ def tool(
     description: str | None = None,
     on_error: OnErrorName = "to_model",
     retry: RetryPolicy | None = None,
+    block_following: bool = False,
 ) -> object:
     """Make a function a tool: `@tool`, or `@tool(effect="reads")`.
 
@@ -82,6 +84,9 @@ def tool(
     `on_error` says what an error of the tool does: it is told to the model, fails the turn, or the
     tool is tried again as `retry` says and only then does one of the two. A tool that writes is
     tried again only when it raised `NotDone`.
+
+    With `block_following` the calls that the model asked for behind it begin when it has ended, and
+    not at all when it ended with an error.
 
     Raises:
         ToolDeclarationError: the function cannot be a tool as it stands; says what to change.
@@ -98,6 +103,7 @@ def tool(
             effect=_effect(called, effect),
             on_error=_on_error(called, on_error, retry),
             retry=retry or RetryPolicy(),
+            block_following=_flag(called, block_following),
         )
         return LocalTool(spec=spec, function=declared, parameters=parameters)
 
@@ -166,6 +172,12 @@ def _effect(name: str, effect: str) -> Effect:
 def _first_paragraph(function: Callable[..., object]) -> str:
     text = inspect.getdoc(function) or ""
     return " ".join(text.split("\n\n")[0].split())
+
+
+def _flag(name: str, block_following: object) -> bool:
+    if not isinstance(block_following, bool):
+        refuse_tool(name, f"block_following is True or False, not {block_following!r}")
+    return block_following
 
 
 def _on_error(name: str, on_error: str, retry: RetryPolicy | None) -> OnError:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from app.turn.ids import AgentId, AgentVersion
 
@@ -33,6 +33,10 @@ class OnError(StrEnum):
     RETRY_THEN_MODEL = "retry_then_model"
 
 
+OnModelFailure: TypeAlias = Literal["wait", "fail"]
+"""What a recognised failure of the model does when no retry is left (turn semantics C7)."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
     """When a failed model call is tried again by itself (turn semantics, "Defaults")."""
@@ -59,6 +63,8 @@ class ToolSpec:
     on_error: OnError = OnError.TO_MODEL
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     """For the two kinds of `on_error` that retry."""
+    block_following: bool = False
+    """Whether the calls behind it in an answer wait for its end, and are given up at its error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +102,7 @@ class Agent:
     """`provider/model`, or `None` for whatever the settings name at the time of each call."""
     tools: tuple[ToolSpec, ...] = ()
     retry: RetryPolicy = field(default_factory=RetryPolicy)
+    on_model_failure: OnModelFailure = "wait"
     limits: Limits = field(default_factory=Limits)
 
     def tool(self, name: str) -> ToolSpec | None:

@@ -4,7 +4,8 @@ answer with calls         stored with its calls before any tool runs, then the t
 final answer              the turn completes (T26); cut with usable text likewise (T30)
 refusal                   the calls that came with it are withheld (T32, C23)
 nothing usable            a failure like any other: the turn waits (T30, T30a)
-recognised failure        tried again by itself (T33) or waits with a fresh failureId (T34)
+recognised failure        tried again by itself (T33) or waits with a fresh failureId (T34); an
+                          agent for batches fails instead of waiting (C7)
 the request is refused    the turn fails (T36a); a fault of ours likewise (T36)
 cancellation asked for    beats all of them; the answer is dropped (T37, case 123)
 """
@@ -15,6 +16,8 @@ from typing import Literal
 from app.turn import events as e
 from app.turn import inputs as i
 from app.turn.agent import Agent, Effect, ToolSpec
+from app.turn.blocking import given_up
+from app.turn.evolve import advance
 from app.turn.failures import FailureRecord, FailureType, ModelFailure, TokenLimitPhase
 from app.turn.retry import retry_due_at
 from app.turn.state import CallingModel, Turn
@@ -58,7 +61,7 @@ def answered(
 def gave_up_on(
     turn: Turn, state: CallingModel, given: i.ModelGaveUp, *, at: datetime, agent: Agent
 ) -> tuple[e.Event, ...]:
-    """The turn waits: for a scheduled retry, or for somebody (T33, T34)."""
+    """The turn waits, for a scheduled retry or for somebody, or fails (T33, T34, C7)."""
     if turn.cancel_requested:
         return (end_step(turn), *cancelled(turn))
     record = FailureRecord(
@@ -83,7 +86,7 @@ def gave_up_on(
         *_pieces(state, given.text, given.reasoning),
         e.ModelFailed(attempt_id=given.attempt_id, record=record),
         end_step(turn),
-        *_suspended(turn, record, due_at, at),
+        *_what_then(turn, record, due_at, agent, at=at),
     )
 
 
@@ -92,6 +95,14 @@ def refused(turn: Turn, given: i.ModelRefused) -> tuple[e.Event, ...]:
     if turn.cancel_requested:
         return (end_step(turn), *cancelled(turn))
     return (end_step(turn), *failed(turn, "request_refused", given.refusal.message))
+
+
+def _what_then(
+    turn: Turn, record: FailureRecord, due_at: datetime | None, agent: Agent, *, at: datetime
+) -> tuple[e.Event, ...]:
+    if due_at is None and agent.on_model_failure == "fail":
+        return failed(turn, "model_failed", record.failure.message)
+    return _suspended(turn, record, due_at, at)
 
 
 def _suspended(
@@ -154,14 +165,15 @@ def _with_calls(
         _requested(call, agent.tool(call.tool_name), first_result + n)
         for n, call in enumerate(calls)
     )
-    events: tuple[e.Event, ...] = (
+    asked: tuple[e.Event, ...] = (
         *_pieces(state, given.answer.text, given.answer.reasoning),
         _completed(turn, given, agent, calls=calls),
         *_stopped(given),
         *requested,
-        *_unusable(calls, agent, first_result),
-        end_step(turn),
     )
+    failed_calls = _unusable(calls, agent, first_result)
+    barred = given_up(advance(turn, asked), failed_calls, agent)
+    events = (*asked, *failed_calls, *barred, end_step(turn))
     return then_begin(turn, events, agent, given.next_attempt_id, at=at)
 
 

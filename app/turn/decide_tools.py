@@ -3,7 +3,8 @@
 A result is kept as soon as it is known, in the place its call has reserved (T45).
 
     an error                  told to the model (T46), tried again later where the tool may run
-                              again (T47), or the end of the turn (T48), as the tool says
+                              again (T47), or the end of the turn (T48), as the tool says;
+                              the calls behind it are given up where the tool says so (T49)
     the last call answered    the next model call begins in the same commit
     until then                free places are filled with calls that have not begun
     only retries are left     the turn rests until the first of them is due
@@ -18,6 +19,7 @@ from datetime import datetime
 from app.turn import events as e
 from app.turn import inputs as i
 from app.turn.agent import Agent, Effect, OnError, ToolSpec
+from app.turn.blocking import given_up
 from app.turn.evolve import advance
 from app.turn.retry import jittered
 from app.turn.state import OpenCall, RunningTools, Turn
@@ -31,22 +33,23 @@ def tools_finished(
     turn: Turn, state: RunningTools, given: i.ToolsFinished, agent: Agent, *, at: datetime
 ) -> tuple[e.Event, ...]:
     """The results are kept, and what the round makes possible next begins (T45, T46, case 124)."""
-    results = tuple(_results(state, given, agent, at))
+    ended = tuple(_results(state, given, agent, at))
+    results = (*ended, *given_up(turn, ended, agent))
     after = advance(turn, results)
     is_failing = state.is_failing or any(_fails_turn(event) for event in results)
     more = (
         ()
         if is_failing or _is_told_to_stop(turn) or given.next_attempt_id is None
-        else fill_slots(after, turn.limits_under(agent), state.attempt_id, at=at)
+        else fill_slots(after, agent, state.attempt_id, at=at)
     )
     if more or any(call.in_flight for call in after.open_calls):
         return (*results, *more)
-    ended = (*results, end_step(turn))
+    events = (*results, end_step(turn))
     if is_failing and not turn.cancel_requested:
-        return (*ended, *failed(after, "tool_failed"))
+        return (*events, *failed(after, "tool_failed"))
     if given.next_attempt_id is None and not _is_told_to_stop(turn):
-        return ended
-    return then_begin(turn, ended, agent, given.next_attempt_id or state.attempt_id, at=at)
+        return events
+    return then_begin(turn, events, agent, given.next_attempt_id or state.attempt_id, at=at)
 
 
 def _is_told_to_stop(turn: Turn) -> bool:

@@ -199,6 +199,7 @@ def _attempt_failed(turn: Turn, event: e.ToolAttemptFailed) -> Turn:
             failures=call.attempt,
             retry_at=event.retry_at,
             previous_error=event.error,
+            scheduled_at=event.retry_at,
         )
         if call.call_id == event.call_id
         else call

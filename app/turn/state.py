@@ -96,6 +96,8 @@ class OpenCall:
     retry_at: datetime | None = None
     """When the next attempt is due, after a failed one."""
     previous_error: str | None = None
+    scheduled_at: datetime | None = None
+    """When the attempt after a failed one was to begin; kept when it does."""
 
     @property
     def may_have_run(self) -> bool:

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from app.turn import events as e
 from app.turn.agent import Agent, Limits
+from app.turn.blocking import held_back
 from app.turn.evolve import advance
 from app.turn.ids import AttemptId
 from app.turn.interruption import closing
@@ -28,7 +29,7 @@ def begin_next(
     if broken is not None:
         return _stopped_by(broken, turn, limits, at)
     if isinstance(turn.state, ToolsDue):
-        return begin_tools(turn, limits, attempt_id, at=at)
+        return begin_tools(turn, agent, attempt_id, at=at)
     return _begin_model(turn, agent, attempt_id)
 
 
@@ -58,10 +59,10 @@ def _begin_model(turn: Turn, agent: Agent, attempt_id: AttemptId) -> tuple[e.Eve
 
 
 def begin_tools(
-    turn: Turn, limits: Limits, attempt_id: AttemptId, *, at: datetime
+    turn: Turn, agent: Agent, attempt_id: AttemptId, *, at: datetime
 ) -> tuple[e.Event, ...]:
     """Mark as many calls as begun as may be in flight; rest when all wait for a retry."""
-    begun = fill_slots(turn, limits, attempt_id, at=at)
+    begun = fill_slots(turn, agent, attempt_id, at=at)
     due_at = min((call.retry_at for call in turn.open_calls if call.retry_at), default=None)
     if not begun and due_at is not None:
         suspended = e.TurnSuspended(
@@ -73,12 +74,17 @@ def begin_tools(
 
 
 def fill_slots(
-    turn: Turn, limits: Limits, attempt_id: AttemptId, *, at: datetime
+    turn: Turn, agent: Agent, attempt_id: AttemptId, *, at: datetime
 ) -> tuple[e.ToolStarted, ...]:
     """Begin marks for the free places of the round, in declared order."""
+    limits, held = turn.limits_under(agent), held_back(turn, agent)
     in_flight = sum(call.in_flight for call in turn.open_calls)
     free = min(limits.parallel_tools - in_flight, free_tool_calls(turn, limits))
-    due = [c for c in turn.open_calls if not c.in_flight and (c.retry_at or at) <= at]
+    due = [
+        call
+        for call in turn.open_calls
+        if not call.in_flight and (call.retry_at or at) <= at and call.call_id not in held
+    ]
     return tuple(
         e.ToolStarted(call_id=call.call_id, attempt_id=attempt_id, attempt=call.attempt + 1)
         for call in due[: max(free, 0)]

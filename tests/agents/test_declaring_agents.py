@@ -33,6 +33,7 @@ def test_an_agent_becomes_a_value_of_the_core_together_with_its_tools() -> None:
         tools=[search, save],
         retry=RetryPolicy(max_retries=2),
         limits=Limits(max_steps=9),
+        on_model_failure="fail",
     )
 
     loaded = declared.loaded()
@@ -45,6 +46,7 @@ def test_an_agent_becomes_a_value_of_the_core_together_with_its_tools() -> None:
         tools=(search.spec, save.spec),
         retry=RetryPolicy(max_retries=2),
         limits=Limits(max_steps=9),
+        on_model_failure="fail",
     )
     assert (loaded.agent.agent_id, loaded.agent.version) == ("support", "3")
     assert loaded.tools == {"search": search, "save": save}
@@ -98,6 +100,7 @@ def test_other_ids_and_versions_are_refused(name: object) -> None:
         ({"retry": retry(multiplier=float("nan"))}, "retry.multiplier must be a number"),
         ({"retry": retry(multiplier="2")}, "retry.multiplier must be a number"),
         ({"retry": retry(jitter="half")}, "retry.jitter must be 'full' or 'none', not 'half'"),
+        ({"on_model_failure": "ask"}, "on_model_failure must be 'wait' or 'fail', not 'ask'"),
         ({"limits": 5}, "limits must be a Limits, not 5"),
         ({"limits": limits(max_iterations=0)}, "limits.max_iterations must be a whole number"),
         ({"limits": limits(max_steps=1.5)}, "limits.max_steps must be a whole number from 1"),

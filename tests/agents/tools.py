@@ -22,6 +22,13 @@ def a_tool(
     description: str = "Find things.",
     parameters: str = '{"type":"object","properties":{}}',
     effect: Effect = Effect.READS,
+    block_following: bool = False,
 ) -> DeclaredTool:
-    spec = ToolSpec(name=name, description=description, parameters=parameters, effect=effect)
+    spec = ToolSpec(
+        name=name,
+        description=description,
+        parameters=parameters,
+        effect=effect,
+        block_following=block_following,
+    )
     return DeclaredTool(spec)

@@ -6,6 +6,7 @@
 4. Every call has at most one result, in its place behind the message that asked for it.
 5. Whenever the model is called the history is whole: every call answered, in order, no hole.
 6. The counters agree with the events.
+7. A call that is answered as not started without having been entered was never begun.
 """
 
 from collections.abc import Sequence
@@ -14,11 +15,11 @@ from app.turn import events as e
 from app.turn.events import TERMINAL_TYPES, Event, added_message
 from app.turn.evolve import fold
 from app.turn.state import Turn
-from app.turn.transcript import AssistantMessage, Message, ToolResult
+from app.turn.transcript import AssistantMessage, Message, Outcome, ToolResult
 
 
 def check_journal(events: Sequence[Event], turn: Turn) -> None:
-    """Rules 1 to 6 over a whole journal."""
+    """Rules 1 to 7 over a whole journal."""
     assert fold(events) == turn
     assert turn.version == len(events)
     terminal = [n for n, event in enumerate(events) if event.type in TERMINAL_TYPES]
@@ -26,6 +27,7 @@ def check_journal(events: Sequence[Event], turn: Turn) -> None:
     assert bool(terminal) == turn.is_terminal
     _check_transcripts(events)
     _check_counters(events, turn)
+    _check_not_started(events)
 
 
 def _check_transcripts(events: Sequence[Event]) -> None:
@@ -56,6 +58,13 @@ def check_whole(transcript: dict[int, Message]) -> None:
             assert message.text.strip() or message.tool_calls, "an empty message"
             expected = [call.call_id for call in message.tool_calls]
     assert not expected, f"calls without a result: {expected}"
+
+
+def _check_not_started(events: Sequence[Event]) -> None:
+    begun = {event.call_id for event in events if isinstance(event, e.ToolStarted)}
+    for event in events:
+        if isinstance(event, e.ToolInterrupted) and event.result.outcome is Outcome.NOT_STARTED:
+            assert event.result.call_id not in begun
 
 
 def _check_counters(events: Sequence[Event], turn: Turn) -> None:

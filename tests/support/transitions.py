@@ -12,6 +12,7 @@ from app.turn.ids import CallId, FailureId
 from app.turn.state import Turn
 from app.turn.transcript import ModelAnswer, Outcome, StopReason
 from tests.support.turns import (
+    BARRING,
     FLAKY,
     OVERLOADED,
     QUOTA,
@@ -63,6 +64,12 @@ STATES: Mapping[str, Callable[[], Told]] = {
     "RUNNING, a tool is begun whose error is tried again": lambda: (
         Told().begun().answered(an_answer("", a_call("A", FLAKY)))
     ),
+    "RUNNING, a tool is begun that bars the one behind it": lambda: (
+        Told().begun().answered(an_answer("", a_call("A", BARRING), a_call("B", WRITES)))
+    ),
+    "RUNNING, a model call is begun, of an agent that does not wait": lambda: Told(
+        an_agent(on_model_failure="fail")
+    ).begun(),
     "WAITING_FOR_MODEL": lambda: Told().begun().gave_up(QUOTA),
     "PAUSED, a model call is next": lambda: Told().begun().paused(),
     "PAUSED, a tool is next": lambda: _one_at_a_time().paused().finished("A"),

@@ -6,7 +6,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Self
 
 from app.turn import inputs as i
-from app.turn.agent import Agent, Effect, Limits, OnError, RetryPolicy, ToolSpec
+from app.turn.agent import (
+    Agent,
+    Effect,
+    Limits,
+    OnError,
+    OnModelFailure,
+    RetryPolicy,
+    ToolSpec,
+)
 from app.turn.decide import decide
 from app.turn.events import Event, added_message
 from app.turn.evolve import advance, fold
@@ -58,15 +66,32 @@ VITAL = ToolSpec(
 )
 
 
-def an_agent(*, retry: RetryPolicy | None = None, limits: Limits | None = None) -> Agent:
+BARRING = ToolSpec(
+    name="check",
+    description="",
+    parameters="{}",
+    effect=Effect.READS,
+    on_error=OnError.RETRY_THEN_MODEL,
+    retry=RetryPolicy(max_retries=1),
+    block_following=True,
+)
+
+
+def an_agent(
+    *,
+    retry: RetryPolicy | None = None,
+    limits: Limits | None = None,
+    on_model_failure: OnModelFailure = "wait",
+) -> Agent:
     return Agent(
         agent_id=AgentId("clerk"),
         version=AgentVersion("1"),
         instructions="",
         model=None,
-        tools=(READS, IDEMPOTENT, WRITES, FLAKY, VITAL),
+        tools=(READS, IDEMPOTENT, WRITES, FLAKY, VITAL, BARRING),
         retry=retry or RetryPolicy(),
         limits=limits or Limits(),
+        on_model_failure=on_model_failure,
     )
 
 

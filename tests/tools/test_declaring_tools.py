@@ -236,3 +236,14 @@ def test_an_unknown_effect_is_refused_naming_the_known_ones() -> None:
     assert refusal_of(search, effect="read") == (
         "tool 'search' has the unknown effect 'read'; use one of 'reads', 'idempotent', 'writes'"
     )
+
+
+def test_a_tool_says_whether_its_error_gives_up_the_calls_behind_it() -> None:
+    @tool(block_following=True)
+    def reserve() -> None: ...
+    @tool
+    def note() -> None: ...
+
+    assert (reserve.spec.block_following, note.spec.block_following) == (True, False)
+    with pytest.raises(ToolDeclarationError, match="block_following is True or False, not 'yes'"):
+        cast("Any", tool)(block_following="yes")(note.function)

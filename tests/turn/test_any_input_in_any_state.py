@@ -40,11 +40,12 @@ agents = st.builds(
         count_waiting=st.booleans(),
         is_blocking=st.booleans(),
     ),
+    on_model_failure=st.sampled_from(["wait", "wait", "fail"]),
 )
 calls = st.builds(
     ToolCall,
     call_id=st.sampled_from(["", "A", "B", "C"]).map(CallId),
-    tool_name=st.sampled_from(["look_up", "book", "pay", "fetch", "verify", "nonsense"]),
+    tool_name=st.sampled_from(["look_up", "book", "pay", "fetch", "verify", "check", "nonsense"]),
     arguments=st.just("{}"),
     problem=st.sampled_from([None, None, None, "cut off"]),
 )
