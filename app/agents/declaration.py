@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from app.agents import fingerprint, rules
+from app.agents.structured import OutputType
 from app.ports import LoadedAgent, Tool
 from app.turn.agent import Agent as CoreAgent
 from app.turn.agent import Limits, OnModelFailure, RetryPolicy
@@ -32,6 +33,8 @@ class Agent:
     """Retries 0 to 1,000, delays 0 to 30 days, multiplier 1 to 100."""
     on_model_failure: OnModelFailure = "wait"
     """`fail` ends a turn as FAILED where it would wait for its model; for batches, say."""
+    output: object = None
+    """What the final answer must be: a model, a dataclass, any type that pydantic validates."""
     limits: Limits = field(default_factory=Limits)
     """Iterations and steps 1 to 1,000,000, tools in parallel 1 to 256."""
 
@@ -45,11 +48,13 @@ class Agent:
         object.__setattr__(self, "tools", rules.checked_tools(self.tools, where))
         rules.check_retry(self.retry, where)
         rules.check_on_model_failure(self.on_model_failure, where)
+        rules.checked_output(self.output, where)
         rules.check_limits(self.limits, where)
 
     @property
     def declaration_hash(self) -> str:
         """SHA-256, 64 hex digits, of the declaration as written; the version is no part of it."""
+        output = self._output_type()
         return fingerprint.declaration_hash(
             agent_id=self.id,
             instructions=self.instructions,
@@ -58,6 +63,7 @@ class Agent:
             retry=self.retry,
             limits=self.limits,
             on_model_failure=self.on_model_failure,
+            output_schema=None if output is None else output.schema,
         )
 
     @property
@@ -67,6 +73,7 @@ class Agent:
 
     def loaded(self) -> LoadedAgent:
         """The agent as the core knows it, together with its tools by name."""
+        output = self._output_type()
         core = CoreAgent(
             agent_id=AgentId(self.id),
             version=self.exact_version,
@@ -76,6 +83,10 @@ class Agent:
             retry=self.retry,
             limits=self.limits,
             on_model_failure=self.on_model_failure,
+            output_schema=None if output is None else output.schema,
         )
         by_name = {tool.spec.name: tool for tool in self.tools}
-        return LoadedAgent(agent=core, tools=MappingProxyType(by_name))
+        return LoadedAgent(agent=core, tools=MappingProxyType(by_name), output=output)
+
+    def _output_type(self) -> OutputType | None:
+        return rules.checked_output(self.output, f"agent {self.id!r}")

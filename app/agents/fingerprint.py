@@ -22,6 +22,7 @@ def declaration_hash(
     retry: RetryPolicy,
     limits: Limits,
     on_model_failure: OnModelFailure = "wait",
+    output_schema: str | None = None,
 ) -> str:
     """SHA-256, as 64 hex digits, of the declaration in canonical JSON."""
     written: dict[str, object] = {
@@ -34,6 +35,8 @@ def declaration_hash(
     }
     if on_model_failure != "wait":
         written["onModelFailure"] = on_model_failure
+    if output_schema is not None:
+        written["output"] = json.loads(output_schema)
     return sha256(_canonical(written).encode(errors="surrogatepass")).hexdigest()
 
 

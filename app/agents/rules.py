@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import NoReturn, cast
 
 from app.agents.errors import AgentDeclarationError
+from app.agents.structured import NoOutputTypeError, OutputType, output_type
 from app.ports import Tool
 from app.turn.agent import Limits, RetryPolicy, ToolSpec
 
@@ -63,6 +64,18 @@ def check_retry(value: object, where: str) -> None:
     _check_jitter(value.jitter, where)
     if value.max_delay < value.initial_delay:
         _refuse(where, "retry.max_delay must not be shorter than retry.initial_delay")
+
+
+def checked_output(value: object, where: str) -> OutputType | None:
+    """The output type, ready for use; `None` when none is declared."""
+    if value is None:
+        return None
+    try:
+        declared = output_type(value)
+    except NoOutputTypeError as error:
+        _refuse(where, f"output must be a type that pydantic can validate ({error})", value)
+    _check_storable("output", declared.schema, where)
+    return declared
 
 
 def check_on_model_failure(value: object, where: str) -> None:

@@ -46,7 +46,14 @@ from app.ports.store import (
     TurnStore,
     VersionConflict,
 )
-from app.ports.tools import AgentCatalog, LoadedAgent, Tool, ToolContext, ToolOutput
+from app.ports.tools import (
+    AgentCatalog,
+    LoadedAgent,
+    OutputReader,
+    Tool,
+    ToolContext,
+    ToolOutput,
+)
 from app.turn.transcript import ModelAnswer
 
 __all__ = [
@@ -77,6 +84,7 @@ __all__ = [
     "ModelRequest",
     "NewId",
     "OutcomeUnknown",
+    "OutputReader",
     "ReasoningDelta",
     "Receipt",
     "Renewals",

@@ -7,6 +7,7 @@ from typing import Literal, Protocol
 
 from app.turn.agent import Agent, ToolSpec
 from app.turn.ids import AgentId, AgentVersion, CallId, TurnId
+from app.turn.inputs import InvalidOutput, ValidOutput
 from app.turn.transcript import Outcome
 
 
@@ -51,12 +52,22 @@ class Tool(Protocol):
         ...
 
 
+class OutputReader(Protocol):
+    """Reads final answers as values of the agent's output type."""
+
+    def read(self, text: str) -> ValidOutput | InvalidOutput:
+        """The value of a final answer, or what is wrong with it; raises nothing."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedAgent:
-    """A version of an agent together with its tools, by name."""
+    """A version of an agent together with its tools, by name, and its output type."""
 
     agent: Agent
     tools: Mapping[str, Tool]
+    output: OutputReader | None = None
+    """For final answers, where the agent declares an output type."""
 
 
 class AgentCatalog(Protocol):

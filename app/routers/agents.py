@@ -1,5 +1,8 @@
 """`GET /agents`."""
 
+from typing import Any
+
+import orjson
 from fastapi import APIRouter
 
 from app.routers.deps import CallerDep, ServicesDep
@@ -20,6 +23,8 @@ class AgentOutput(Output):
     version: str
     model: str | None
     tools: list[ToolOutputSchema]
+    output_schema: dict[str, Any] | None
+    """The JSON Schema of a turn's `output`, where the agent declares one."""
 
 
 class AgentList(Output):
@@ -39,5 +44,6 @@ def _agent(agent: Agent) -> AgentOutput:
         agent_id=agent.agent_id,
         version=agent.version,
         model=agent.model,
+        output_schema=None if agent.output_schema is None else orjson.loads(agent.output_schema),
         tools=[ToolOutputSchema.model_validate(t, from_attributes=True) for t in agent.tools],
     )

@@ -15,7 +15,14 @@ from app.services.follow import Followed
 from app.services.principal import Principal
 from app.turn import events as e
 from app.turn.ids import Identity
-from app.turn.transcript import AssistantMessage, ClosingMessage, ToolResult, Usage, UserMessage
+from app.turn.transcript import (
+    AssistantMessage,
+    ClosingMessage,
+    NoticeMessage,
+    ToolResult,
+    Usage,
+    UserMessage,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +75,8 @@ def event_data(  # noqa: C901 - it only routes
             return {"reason": event.reason} | ({"detail": detail} if detail else {})
         case e.TurnResumed():
             return {"commandType": event.command_type, "correlationId": event.correlation_id}
+        case e.OutputReady(output=output):
+            return {"output": orjson.loads(output)}
         case e.RetryWasScheduled(retry_count=count, due_at=due_at):
             return {"retryCount": count, "nextRunnableAt": due_at}
         case _:
@@ -84,8 +93,8 @@ def _added(event: e.MessageAdded) -> dict[str, Any]:
                 "messageId": message_id,
                 "content": content_output(content),
             }
-        case ClosingMessage(text=text):
-            return {"position": position, "role": "closing", "content": text}
+        case ClosingMessage(text=text) | NoticeMessage(text=text):
+            return {"position": position, "role": event.message.role, "content": text}
 
 
 def _answered(event: e.ModelCompleted) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from app.turn.transcript import (
     ClosingMessage,
     ContentPart,
     ImagePart,
+    NoticeMessage,
     TextPart,
     ToolResult,
     UserMessage,
@@ -127,7 +128,7 @@ class MessageOutput(Output):
 
     position: int
     turn_id: str
-    role: Literal["user", "assistant", "tool", "closing"]
+    role: Literal["user", "assistant", "tool", "closing", "notice"]
     content: str | list[dict[str, Any]]
     message_id: str | None = Field(default=None, exclude_if=is_absent)
     reasoning: str | None = Field(default=None, exclude_if=is_absent)
@@ -216,8 +217,8 @@ def _said(stored: StoredMessage) -> dict[str, Any]:
                 "tool_name": result.tool_name,
                 "outcome": result.outcome,
             }
-        case ClosingMessage(text=text):
-            return {"role": "closing", "content": text}
+        case ClosingMessage(text=text) | NoticeMessage(text=text):
+            return {"role": stored.message.role, "content": text}
 
 
 def conversation_output(summary: ConversationSummary) -> ConversationOutput:

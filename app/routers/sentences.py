@@ -74,6 +74,11 @@ _FAILED: Mapping[str, _Words] = {
         "en": "The model failed, and this agent does not wait for it. Send the message again.",
         "zh": "模型调用失败，而该智能体不会等待其恢复。请重新发送消息。",
     },
+    "output_invalid": {
+        "en": "The answer did not have the form that this agent promises, also when it was asked "
+        "for once more. Send the message again, or put it another way.",
+        "zh": "回答不符合该智能体约定的格式，再次要求后仍不符合。请重新发送消息，或换一种说法。",
+    },
     "tool_failed": {
         "en": "A tool failed that the turn cannot do without.",
         "zh": "本轮必需的一个工具执行失败。",

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Literal
 
+import orjson
 from pydantic import Field
 
 from app.http.problems import action_json
@@ -98,8 +99,8 @@ class TurnOutput(Output):
     pause_requested: bool
     final_output: str | None
     """The last answer's text."""
-    output: None = None
-    """A structured result; no agent declares one yet."""
+    output: Any
+    """The final answer's value, where the agent declares an output type; else null."""
     stop_reason: StopReason | None
     usage: UsageOutput
     counters: CountersOutput
@@ -179,6 +180,7 @@ def _turn_fields(
         "pause": _pause(turn),
         "cancel_requested": turn.cancel_requested,
         "pause_requested": turn.pause_requested,
+        "output": None if turn.output is None else orjson.loads(turn.output),
         "stop_reason": turn.state.stop_reason if isinstance(turn.state, Completed) else None,
         "usage": UsageOutput.model_validate(turn.usage, from_attributes=True),
         "counters": CountersOutput.model_validate(turn.counters, from_attributes=True),

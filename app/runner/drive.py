@@ -124,6 +124,7 @@ class _Drive:
         self._claim: Claim = held.claim
         self._agent = loaded.agent
         self._tools: Mapping[str, Tool] = loaded.tools
+        self._output = loaded.output
         self._transcript = transcript
         self._stopping = stopping
         self._announced: set[AttemptId] = set()
@@ -240,6 +241,7 @@ class _Drive:
                     next_attempt_id=self._announce(),
                     failure_id=failure_id,
                     taken_call_ids=self._transcript.call_ids,
+                    output=self._output_of(ending),
                 )
             case ModelFailure():
                 return i.ModelGaveUp(
@@ -254,6 +256,11 @@ class _Drive:
                 return i.ModelRefused(attempt_id=attempt_id, refusal=ending)
             case None:
                 return i.StepCrashed(attempt_id=attempt_id)
+
+    def _output_of(self, answer: ModelAnswer) -> i.ValidOutput | i.InvalidOutput | None:
+        if self._output is None or not (answer.is_final and answer.text.strip()):
+            return None
+        return self._output.read(answer.text)
 
     async def _overtaken(self, attempt_id: AttemptId) -> None:
         """Until the turn's cancellation is asked for, or the attempt is no longer in flight."""

@@ -15,6 +15,7 @@ from app.ports import (
     ResolvedModel,
     TextDelta,
 )
+from app.runner.instructions import instructions_of
 from app.runner.live_text import LiveText, OpenAnswer
 from app.turn.agent import Agent
 from app.turn.failures import FailureType, ModelFailure, RequestRefused
@@ -63,7 +64,7 @@ class ModelCaller:
             return found
         request = ModelRequest(
             model=found.model,
-            instructions=agent.instructions,
+            instructions=instructions_of(agent),
             messages=messages,
             tools=agent.tools,
             attempt=attempt,

@@ -16,6 +16,7 @@ from app.turn.transcript import (
     ContentPart,
     ImagePart,
     Message,
+    NoticeMessage,
     Outcome,
     StopReason,
     TextPart,
@@ -51,6 +52,9 @@ def encode(message: Message) -> EncodedMessage:
             return EncodedMessage(
                 role="closing", body=_json({"role": "assistant", "content": text})
             )
+        case NoticeMessage(text=text, cause=cause):
+            body = {"role": "user", "content": text}
+            return EncodedMessage(role="notice", body=_json(body), meta=_json({"cause": cause}))
     assert_never(message)
 
 
@@ -77,6 +81,8 @@ def decode(stored: EncodedMessage) -> Message:
             )
         case "closing":
             return ClosingMessage(text=body["content"])
+        case "notice":
+            return NoticeMessage(text=body["content"], cause=meta["cause"])
         case unknown:
             message = f"a stored message has the unknown role {unknown!r}"
             raise ValueError(message)

@@ -103,6 +103,8 @@ class Agent:
     tools: tuple[ToolSpec, ...] = ()
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     on_model_failure: OnModelFailure = "wait"
+    output_schema: str | None = None
+    """The JSON Schema that final answers must fit, as JSON text."""
     limits: Limits = field(default_factory=Limits)
 
     def tool(self, name: str) -> ToolSpec | None:

@@ -1,7 +1,8 @@
 """Rules for the end of a model call.
 
 answer with calls         stored with its calls before any tool runs, then the tools begin (T27)
-final answer              the turn completes (T26); cut with usable text likewise (T30)
+final answer              the turn completes (T26), or what `decide_output` says; cut with usable
+                          text it completes (T30)
 refusal                   the calls that came with it are withheld (T32, C23)
 nothing usable            a failure like any other: the turn waits (T30, T30a)
 recognised failure        tried again by itself (T33) or waits with a fresh failureId (T34); an
@@ -17,6 +18,7 @@ from app.turn import events as e
 from app.turn import inputs as i
 from app.turn.agent import Agent, Effect, ToolSpec
 from app.turn.blocking import given_up
+from app.turn.decide_output import concluded
 from app.turn.evolve import advance
 from app.turn.failures import FailureRecord, FailureType, ModelFailure, TokenLimitPhase
 from app.turn.retry import retry_due_at
@@ -24,6 +26,7 @@ from app.turn.state import CallingModel, Turn
 from app.turn.steps import cancelled, end_step, failed, remaining_iterations, then_begin
 from app.turn.stored_calls import as_stored
 from app.turn.transcript import (
+    FINISHED,
     AssistantMessage,
     ModelAnswer,
     Outcome,
@@ -32,7 +35,6 @@ from app.turn.transcript import (
     ToolResult,
 )
 
-_FINISHED = frozenset({StopReason.END_TURN, StopReason.TOOL_USE})
 _CALLS_NOT_TRUSTED = frozenset({StopReason.REFUSAL, StopReason.INTERRUPTED})
 
 
@@ -55,7 +57,7 @@ def answered(
         return gave_up_on(turn, state, gave_up, at=at, agent=agent)
     if given.answer.tool_calls and given.answer.stop_reason not in _CALLS_NOT_TRUSTED:
         return _with_calls(turn, state, given, agent, at=at)
-    return _final(turn, state, given, agent)
+    return _final(turn, state, given, agent, at=at)
 
 
 def gave_up_on(
@@ -143,17 +145,12 @@ def _token_limit(message: str, phase: TokenLimitPhase) -> ModelFailure:
 
 
 def _final(
-    turn: Turn, state: CallingModel, given: i.ModelAnswered, agent: Agent
+    turn: Turn, state: CallingModel, given: i.ModelAnswered, agent: Agent, *, at: datetime
 ) -> tuple[e.Event, ...]:
-    answer = given.answer
+    pieces = _pieces(state, given.answer.text, given.answer.reasoning)
     completed = _completed(turn, given, agent, calls=())
-    return (
-        *_pieces(state, answer.text, answer.reasoning),
-        completed,
-        *_stopped(given),
-        end_step(turn),
-        e.TurnCompleted(stop_reason=answer.stop_reason, position=completed.position),
-    )
+    said = (*pieces, completed, *_stopped(given))
+    return concluded(turn, said, completed, given, agent, at=at)
 
 
 def _with_calls(
@@ -233,7 +230,7 @@ def _completed(
 
 def _stopped(given: i.ModelAnswered) -> tuple[e.ModelStopped, ...]:
     answer = given.answer
-    if answer.stop_reason in _FINISHED:
+    if answer.stop_reason in FINISHED:
         return ()
     untrusted = answer.stop_reason in _CALLS_NOT_TRUSTED
     withheld = tuple(call.tool_name for call in answer.tool_calls) if untrusted else ()

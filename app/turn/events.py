@@ -17,6 +17,7 @@ from app.turn.transcript import (
     AssistantMessage,
     ClosingMessage,
     Message,
+    NoticeMessage,
     StopReason,
     ToolResult,
     Usage,
@@ -37,7 +38,7 @@ class TurnStarted:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageAdded:
     position: int
-    message: UserMessage | ClosingMessage
+    message: UserMessage | ClosingMessage | NoticeMessage
     type: Literal["MESSAGE_ADDED"] = "MESSAGE_ADDED"
 
 
@@ -225,6 +226,15 @@ class ModelStopped:
     type: Literal["MODEL_STOPPED"] = "MODEL_STOPPED"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputReady:
+    """The final answer is what its agent declares."""
+
+    output: str
+    """As JSON text."""
+    type: Literal["OUTPUT_READY"] = "OUTPUT_READY"
+
+
 # --- Tools ---------------------------------------------------------------------------------------
 
 
@@ -310,6 +320,7 @@ Event: TypeAlias = (
     | ModelCompleted
     | ModelFailed
     | ModelStopped
+    | OutputReady
     | ToolRequested
     | ToolStarted
     | ToolCompleted

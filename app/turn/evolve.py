@@ -30,7 +30,7 @@ from app.turn.state import (
     Turn,
     WaitingForModel,
 )
-from app.turn.transcript import Usage
+from app.turn.transcript import NoticeMessage, Usage
 
 
 class JournalError(RuntimeError):
@@ -89,7 +89,9 @@ def _changed(turn: Turn, event: e.Event) -> Turn:  # noqa: C901, PLR0912 - it on
         case e.StepRecovered():
             return _recovered(turn)
         case e.MessageAdded():
-            return replace(turn, next_position=event.position + 1)
+            return _said(turn, event)
+        case e.OutputReady(output=output):
+            return replace(turn, output=output)
         case e.StepStarted():
             return replace(turn, counters=_count(turn, steps=1))
         case e.ModelFailed():
@@ -156,6 +158,13 @@ def _answered(turn: Turn, event: e.ModelCompleted) -> Turn:
         next_position=turn.next_position if event.position is None else event.position + 1,
         counters=counters,
         usage=_added(turn.usage, event.usage),
+    )
+
+
+def _said(turn: Turn, event: e.MessageAdded) -> Turn:
+    is_repair = isinstance(event.message, NoticeMessage)
+    return replace(
+        turn, next_position=event.position + 1, is_repaired=turn.is_repaired or is_repair
     )
 
 

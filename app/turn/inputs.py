@@ -89,6 +89,22 @@ class ModelWrote:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ValidOutput:
+    """A final answer that is what its agent declares."""
+
+    value: str
+    """As JSON text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InvalidOutput:
+    """A final answer that is not."""
+
+    problem: str
+    """What is wrong with it, written for the model."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelAnswered:
     attempt_id: AttemptId
     answer: ModelAnswer
@@ -97,6 +113,8 @@ class ModelAnswered:
     """Used when the answer turns out to be none: empty, or cut with nothing usable."""
     taken_call_ids: AbstractSet[str] = frozenset()
     """Call ids that already stand in the conversation and may not come back."""
+    output: ValidOutput | InvalidOutput | None = None
+    """How a final answer was read; `None` for other answers, and where the agent declares none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

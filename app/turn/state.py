@@ -263,6 +263,10 @@ class Turn:
     """Time spent in blocked states that have ended."""
     counters: Counters = field(default_factory=Counters)
     usage: Usage = field(default_factory=Usage)
+    is_repaired: bool = False
+    """The model was told that an answer does not fit the agent's output type; it is told once."""
+    output: str | None = None
+    """The value of the final answer as JSON text, where the agent declares an output type."""
 
     def limits_under(self, agent: Agent) -> Limits:
         """The limits that hold for this turn."""

@@ -25,6 +25,10 @@ class StopReason(StrEnum):
     OTHER = "OTHER"
 
 
+FINISHED = frozenset({StopReason.END_TURN, StopReason.TOOL_USE})
+"""The model ended its answer by finishing it."""
+
+
 class Outcome(StrEnum):
     """What became of a tool call, as its result says it."""
 
@@ -91,6 +95,11 @@ class ModelAnswer:
     usage: Usage = Usage()
     signatures: tuple[str, ...] = ()
 
+    @property
+    def is_final(self) -> bool:
+        """Whether it ended by itself and asks for nothing."""
+        return not self.tool_calls and self.stop_reason in FINISHED
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserMessage:
@@ -127,7 +136,16 @@ class ClosingMessage:
     role: Literal["closing"] = "closing"
 
 
-Message: TypeAlias = UserMessage | AssistantMessage | ToolResult | ClosingMessage
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoticeMessage:
+    """Said to the model by the service itself; a provider sees it as a user's message."""
+
+    text: str
+    cause: Literal["output_invalid"]
+    role: Literal["notice"] = "notice"
+
+
+Message: TypeAlias = UserMessage | AssistantMessage | ToolResult | ClosingMessage | NoticeMessage
 
 
 def text_of(content: tuple[ContentPart, ...]) -> str:

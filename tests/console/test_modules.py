@@ -151,6 +151,17 @@ async def test_a_turn_is_one_line_however_often_its_events_come(bench: Console) 
     assert await call(bench, "line", SHOW, STORY[:15], STORY[3:], STORY) == expected
 
 
+async def test_a_notice_is_a_remark_live_and_afterwards(bench: Console) -> None:
+    told = "Your answer does not fit.\n- total: Field required"
+    live = [event(1, "MESSAGE_ADDED", position=1, role="notice", content=told)]
+    stored = [{"position": 1, "turnId": "t", "role": "notice", "content": told, "createdAt": "x"}]
+    show = "return [...m.linesOf(a).values()][0].steps.map((s) => [s.kind, s.text]);"
+
+    marked = [["mark", f"Told to the model: {told}", None]]
+    assert await call(bench, "line", SHOW, live) == marked
+    assert await call(bench, "history", show, *stored) == [step[:2] for step in marked]
+
+
 PAUSES = [
     event(1, "MESSAGE_ADDED", position=1, messageId="m1", role="user", content="Go"),
     event(2, "MODEL_STARTED", attemptId="a1", modelAttempt=1),

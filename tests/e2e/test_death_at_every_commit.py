@@ -18,11 +18,18 @@ from app.services.turns import resume, wait_until_at_rest
 from app.turn.ids import ActorId, AgentId, ConversationId, MessageId, TenantId
 from app.turn.inputs import RetryModel
 from app.turn.state import Status, WaitingForModel
-from app.turn.transcript import AssistantMessage, Outcome, TextPart
+from app.turn.transcript import AssistantMessage, NoticeMessage, Outcome, TextPart
 from tests.e2e.conftest import Stage
 from tests.support.deaths import Fate, Fault, lives
 from tests.support.oracles import Record, check_one_active_turn, check_record, records
-from tests.support.story import MODEL, QUOTA, THREE_TOOLS_AND_AN_OUTAGE, clerk
+from tests.support.story import (
+    MODEL,
+    QUOTA,
+    THREE_CALLS,
+    THREE_TOOLS_AND_AN_OUTAGE,
+    clerk,
+    counting_clerk,
+)
 
 LONG_TEXT = "Nothing of this may be lost or said twice: ünïcödé. " * 110
 CALLER = Caller(
@@ -42,6 +49,8 @@ class Scenario:
     """How many a run has at least."""
     tools: Sequence[str] = ()
     retries: int = 0
+    agent: str = "clerk"
+    output: str | None = None
 
 
 PLAIN_TEXT = Scenario(
@@ -65,10 +74,24 @@ A_WRITING_TOOL = Scenario(
     commits=5,  # the message, the begin, the answer, the result, the end
     tools=("pay",),
 )
+A_REPAIR = Scenario(
+    rounds=[
+        THREE_CALLS,
+        {"text": "About three."},
+        {"text": '{"total": 3}', "faults": [QUOTA]},
+    ],
+    answer='{"total": 3}',
+    commits=8,  # as above; the answer that does not fit and the begin of its repair are one
+    tools=("look_up", "book", "pay"),
+    retries=1,
+    agent="counting_clerk",
+    output='{"total":3}',
+)
 SCENARIOS = {
     "plain text": PLAIN_TEXT,
     "three tools and an outage": TOOLS_AND_AN_OUTAGE,
     "a writing tool": A_WRITING_TOOL,
+    "an answer that is repaired": A_REPAIR,
 }
 
 
@@ -111,7 +134,7 @@ async def run(stage: Stage, scenario: Scenario, fate: Fate) -> Fate:
         conversation_id=ConversationId(f"ses_{min(fate.at)}"),
         content=(TextPart(text="Do it."),),
         message_id=MessageId("m1"),
-        agent_id=AgentId("clerk"),
+        agent_id=AgentId(scenario.agent),
     )
 
     async def client(services: Services) -> StoredTurn:
@@ -130,7 +153,7 @@ async def run(stage: Stage, scenario: Scenario, fate: Fate) -> Fate:
                 await resume(services, CALLER, turn_id, RetryModel(failure_id=failure_id))
             ).stored
 
-    agents = [clerk(stage.ledger)]
+    agents = [clerk(stage.ledger), counting_clerk(stage.ledger)]
     ended = await lives(stage.settings, stage.dsn, agents, fate, client)
     async with records(stage.dsn) as found:
         await check_one_active_turn(found)
@@ -165,6 +188,9 @@ def check_end(scenario: Scenario, record: Record) -> None:
         is_known = result.outcome is Outcome.COMPLETED
         assert is_known or (result.tool_name, result.outcome) == ("pay", Outcome.UNKNOWN)
     assert len(record.failures) == scenario.retries
+    assert record.turn.output == scenario.output
+    notices = [m for m in record.transcript if isinstance(m, NoticeMessage)]
+    assert len(notices) == int(scenario is A_REPAIR)
 
 
 def check_audit_rows(scenario: Scenario, record: Record, fate: Fate) -> None:

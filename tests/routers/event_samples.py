@@ -110,6 +110,7 @@ SAMPLES: tuple[e.Event, ...] = (
         raw_stop="content_filter",
         withheld_tools=("orders_search",),
     ),
+    e.OutputReady(output='{"sku":"TP-4410","units":231}'),
     e.ToolRequested(call_id=CALL, tool_name="orders_search", effect=Effect.READS, position=2),
     e.ToolStarted(call_id=CALL, attempt_id=ATTEMPT, attempt=1),
     e.ToolCompleted(position=2, result=_result(Outcome.COMPLETED, '{"orders": 3}')),

@@ -15,7 +15,7 @@ async def test_the_agents_are_listed_the_default_one_first(rig: Rig) -> None:
     items = answer.json()["items"]
     assert answer.json()["nextCursor"] is None
     assert [item["agentId"] for item in items] == ["assistant", *(agent.id for agent in AGENTS)]
-    assert {"agentId", "version", "model", "tools"} == set(items[0])
+    assert {"agentId", "version", "model", "tools", "outputSchema"} == set(items[0])
     assert {"name", "description", "effect"} == set(items[0]["tools"][0])
 
 

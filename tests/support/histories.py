@@ -6,7 +6,9 @@
 4. Every call has at most one result, in its place behind the message that asked for it.
 5. Whenever the model is called the history is whole: every call answered, in order, no hole.
 6. The counters agree with the events.
-7. A call that is answered as not started without having been entered was never begun.
+7. One notice at most says that an answer does not fit, and the model is called behind it; the value
+   of an answer that fits comes once, in the commit that completes the turn.
+8. A call that is answered as not started without having been entered was never begun.
 """
 
 from collections.abc import Sequence
@@ -15,11 +17,11 @@ from app.turn import events as e
 from app.turn.events import TERMINAL_TYPES, Event, added_message
 from app.turn.evolve import fold
 from app.turn.state import Turn
-from app.turn.transcript import AssistantMessage, Message, Outcome, ToolResult
+from app.turn.transcript import AssistantMessage, Message, NoticeMessage, Outcome, ToolResult
 
 
 def check_journal(events: Sequence[Event], turn: Turn) -> None:
-    """Rules 1 to 7 over a whole journal."""
+    """Rules 1 to 8 over a whole journal."""
     assert fold(events) == turn
     assert turn.version == len(events)
     terminal = [n for n, event in enumerate(events) if event.type in TERMINAL_TYPES]
@@ -28,6 +30,7 @@ def check_journal(events: Sequence[Event], turn: Turn) -> None:
     _check_transcripts(events)
     _check_counters(events, turn)
     _check_not_started(events)
+    _check_output(events, turn)
 
 
 def _check_transcripts(events: Sequence[Event]) -> None:
@@ -58,6 +61,22 @@ def check_whole(transcript: dict[int, Message]) -> None:
             assert message.text.strip() or message.tool_calls, "an empty message"
             expected = [call.call_id for call in message.tool_calls]
     assert not expected, f"calls without a result: {expected}"
+
+
+def _check_output(events: Sequence[Event], turn: Turn) -> None:
+    notices = [n for n, event in enumerate(events) if _is_notice(event)]
+    ready = [n for n, event in enumerate(events) if isinstance(event, e.OutputReady)]
+    assert len(notices) == int(turn.is_repaired)
+    for n in notices:
+        assert events[n + 1].type in {"STEP_STARTED", "TURN_PAUSED", "MESSAGE_ADDED"}
+    assert (turn.output is not None) == bool(ready)
+    assert ready in ([], [len(events) - 3]), "OUTPUT_READY, STEP_COMPLETED, TURN_COMPLETED"
+    if ready:
+        assert events[-1].type == "TURN_COMPLETED"
+
+
+def _is_notice(event: Event) -> bool:
+    return isinstance(event, e.MessageAdded) and isinstance(event.message, NoticeMessage)
 
 
 def _check_not_started(events: Sequence[Event]) -> None:

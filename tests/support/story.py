@@ -6,10 +6,11 @@ The same module serves tests in one process and, named by `TURNKEEPER_AGENTS`, r
 
 import asyncio
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import orjson
+from pydantic import BaseModel
 
 from app.agents import Agent
 from app.ports import ToolContext
@@ -135,6 +136,17 @@ def clerk(ledger: Ledger) -> Agent:
         model=MODEL,
         tools=(look_up, book, pay, pay_slowly, look_up_slowly),
     )
+
+
+class Total(BaseModel):
+    """What the counting clerk answers."""
+
+    total: int
+
+
+def counting_clerk(ledger: Ledger) -> Agent:
+    """The same clerk, whose final answer is a total."""
+    return replace(clerk(ledger), id="counting_clerk", output=Total)
 
 
 def agents() -> tuple[Agent, ...]:

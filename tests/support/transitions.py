@@ -13,7 +13,9 @@ from app.turn.state import Turn
 from app.turn.transcript import ModelAnswer, Outcome, StopReason
 from tests.support.turns import (
     BARRING,
+    FITS,
     FLAKY,
+    MISFITS,
     OVERLOADED,
     QUOTA,
     REFUSED,
@@ -70,6 +72,9 @@ STATES: Mapping[str, Callable[[], Told]] = {
     "RUNNING, a model call is begun, of an agent that does not wait": lambda: Told(
         an_agent(on_model_failure="fail")
     ).begun(),
+    "RUNNING, a model call is begun to repair an answer": lambda: (
+        Told().begun().answered(an_answer("{}"), output=MISFITS)
+    ),
     "WAITING_FOR_MODEL": lambda: Told().begun().gave_up(QUOTA),
     "PAUSED, a model call is next": lambda: Told().begun().paused(),
     "PAUSED, a tool is next": lambda: _one_at_a_time().paused().finished("A"),
@@ -94,12 +99,13 @@ def _told(told: Told, report: type[i.StepCrashed]) -> Told:
     return told.tell(report(attempt_id=told.attempt))
 
 
-def _answered(answer: ModelAnswer) -> Given:
+def _answered(answer: ModelAnswer, output: i.ValidOutput | i.InvalidOutput | None = None) -> Given:
     return lambda told: i.ModelAnswered(
         attempt_id=told.attempt,
         answer=answer,
         next_attempt_id=told.draw(),
         failure_id=FailureId("f9"),
+        output=output,
     )
 
 
@@ -130,6 +136,8 @@ INPUTS: Mapping[str, Given] = {
         attempt_id=told.attempt, text="Once upon", reasoning=""
     ),
     "worker: final answer": _answered(an_answer("done")),
+    "worker: final answer that fits its type": _answered(an_answer("{}"), FITS),
+    "worker: final answer that does not": _answered(an_answer("{}"), MISFITS),
     "worker: answer with a call": _answered(an_answer("", a_call("N"))),
     "worker: refused answer": _answered(an_answer("no", stop=StopReason.REFUSAL)),
     "worker: empty answer": _answered(an_answer("")),

@@ -47,6 +47,8 @@ from app.turn.transcript import (
 NOON = datetime(2026, 8, 1, 12, tzinfo=UTC)
 QUOTA = ModelFailure(type=FailureType.QUOTA_EXCEEDED, message="no credit", retryable=False)
 OVERLOADED = ModelFailure(type=FailureType.OVERLOADED, message="busy", retryable=True)
+FITS = i.ValidOutput(value='{"total":3}')
+MISFITS = i.InvalidOutput(problem="- total: Field required")
 REFUSED = RequestRefused(message="not this", http_status=400)
 
 TWICE = RetryPolicy(max_retries=2)
@@ -167,7 +169,13 @@ class Told:
     def begun(self) -> Self:
         return self.tell(i.BeginStep(attempt_id=self.draw()))
 
-    def answered(self, answer: ModelAnswer, *, taken: frozenset[str] = frozenset()) -> Self:
+    def answered(
+        self,
+        answer: ModelAnswer,
+        *,
+        taken: frozenset[str] = frozenset(),
+        output: i.ValidOutput | i.InvalidOutput | None = None,
+    ) -> Self:
         return self.tell(
             i.ModelAnswered(
                 attempt_id=self.attempt,
@@ -175,6 +183,7 @@ class Told:
                 next_attempt_id=self.draw(),
                 failure_id=FailureId(f"f{self._drawn}"),
                 taken_call_ids=taken,
+                output=output,
             )
         )
 

@@ -24,7 +24,7 @@ from app.turn.state import Turn
 from app.turn.transcript import ModelAnswer, Outcome, StopReason, ToolCall, Usage
 from tests.support.histories import check_journal
 from tests.support.sizes import size
-from tests.support.turns import REFUSED, Told, a_message, an_agent
+from tests.support.turns import FITS, MISFITS, REFUSED, Told, a_message, an_agent
 
 agents = st.builds(
     an_agent,
@@ -110,14 +110,17 @@ class AnyInputInAnyState(RuleBasedStateMachine):
                 self.told.begun()
                 assert self.told.last
 
-    @rule(answer=answers, attempt=attempts)
-    def the_model_answers(self, answer: ModelAnswer, attempt: str) -> None:
+    @rule(answer=answers, attempt=attempts, output=st.sampled_from([None, FITS, MISFITS]))
+    def the_model_answers(
+        self, answer: ModelAnswer, attempt: str, output: i.ValidOutput | i.InvalidOutput | None
+    ) -> None:
         self._report(
             i.ModelAnswered(
                 attempt_id=self._attempt(attempt),
                 answer=answer,
                 next_attempt_id=self.told.draw(),
                 failure_id=self._failure_id(),
+                output=output if answer.is_final else None,
             )
         )
 
