@@ -114,7 +114,15 @@ def test_a_certificate_that_is_not_trusted_does_not_heal_by_waiting() -> None:
     assert not classify_exception(error).retryable
 
 
-def test_a_loop_of_causes_is_followed_once() -> None:
+def test_case_21_the_inner_cause_is_found_through_two_wrappings() -> None:
+    error = RuntimeError("the client failed")
+    error.__cause__ = httpx.ConnectError("All connection attempts failed")
+    error.__cause__.__context__ = ssl.SSLCertVerificationError("certificate verify failed")
+
+    assert not classify_exception(error).retryable
+
+
+def test_case_21_a_loop_of_causes_is_followed_once() -> None:
     first, second = OSError("a"), OSError("b")
     first.__cause__, second.__cause__ = second, first
 

@@ -162,7 +162,7 @@ def test_a_wrong_request_or_refused_content_is_no_failure_of_the_model(
 # --- Which evidence decides ----------------------------------------------------------------------
 
 
-def test_an_exhausted_quota_is_seen_through_any_gateway() -> None:
+def test_case_22_an_exhausted_quota_is_seen_through_any_gateway() -> None:
     inner = (
         '{"error": {"message": "You exceeded your current quota", "code": "insufficient_quota"}}'
     )

@@ -117,7 +117,9 @@ async def test_a_body_that_is_no_command_is_refused_and_says_what_is_wrong(
     assert await unchanged(rig, still)
 
 
-async def test_a_scheduled_retry_waits_for_its_time_unless_it_is_continued(rig: Rig) -> None:
+async def test_case_37_a_scheduled_retry_waits_for_its_time_unless_it_is_continued(
+    rig: Rig,
+) -> None:
     scheduled = await rig.scheduled()
     path = f"/turns/{scheduled['turnId']}/resume"
 
@@ -127,6 +129,7 @@ async def test_a_scheduled_retry_waits_for_its_time_unless_it_is_continued(rig: 
 
     refused = assert_problem(early, 409, "retry_not_due")
     assert refused["retryAt"] is not None
+    assert refused["currentVersion"] == scheduled["version"]
     assert refused["allowedActions"] == scheduled["actions"]
     assert_problem(wrong, 409, "wrong_command")
     assert scheduled["status"] == "RETRY_SCHEDULED"

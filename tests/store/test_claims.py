@@ -1,6 +1,7 @@
 """Which worker drives which turn."""
 
 import asyncio
+from datetime import timedelta
 
 import pytest
 
@@ -11,6 +12,7 @@ from app.turn.agent import RetryPolicy
 from app.turn.decide import decide
 from app.turn.evolve import advance
 from app.turn.ids import AgentId, AgentVersion, AttemptId, FailureId, TurnId
+from app.turn.state import Turn
 from tests.store.stored import VERSIONS, Stored, begin
 from tests.support.turns import NOON, OVERLOADED, an_agent
 
@@ -87,9 +89,8 @@ async def test_turns_of_agents_that_are_not_here_are_left_to_others(stored: Stor
     assert not await stored.claims.claim("w1", limit=1, versions=[])
 
 
-async def test_a_scheduled_retry_is_claimed_when_the_database_says_it_is_due(
-    stored: Stored,
-) -> None:
+async def scheduled(stored: Stored, due_in: timedelta) -> Turn:
+    """A turn whose retry is due then, by the database's clock."""
     turn = await stored.tell(await stored.a_turn(), begin())
     failed = i.ModelGaveUp(
         attempt_id=AttemptId("a1"), failure=OVERLOADED, failure_id=FailureId("f1")
@@ -98,8 +99,25 @@ async def test_a_scheduled_retry_is_claimed_when_the_database_says_it_is_due(
     after = advance(turn, events)
     await stored.turns.append(Commit(before=turn, after=after, events=events, at=NOON))
     await stored.database.execute(
-        "UPDATE turns SET runnable_at = clock_timestamp() + interval '1 h'"
+        "UPDATE turns SET runnable_at = clock_timestamp() + $1::interval", due_in
     )
+    return after
+
+
+async def test_case_38_a_retry_that_is_due_is_claimed_once_by_one_worker(stored: Stored) -> None:
+    await scheduled(stored, -timedelta(seconds=1))
+
+    claimed = await asyncio.gather(
+        *(stored.claims.claim(f"w{n}", limit=1, versions=VERSIONS) for n in range(4))
+    )
+
+    assert sorted(len(held) for held in claimed) == [0, 0, 0, 1]
+
+
+async def test_case_38_a_retry_that_is_not_due_is_not_claimed_until_it_is_continued(
+    stored: Stored,
+) -> None:
+    after = await scheduled(stored, timedelta(hours=1))
     assert not await stored.claims.claim("w1", limit=1, versions=VERSIONS)
 
     continued = await stored.tell(after, i.ContinueNow())

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,9 @@ import httpx
 from app.agents import Agent
 from app.entrypoints import api, wiring
 from app.entrypoints.serving import Listener, Server
+from app.ports import ModelDirectory
 from app.settings import Settings
+from app.workers.loop import Worker
 from tests.support.polling import eventually
 
 TOKEN = "a-token-for-tests-only"
@@ -73,6 +75,12 @@ class Service(SignedIn):
         return f"{self.url}/#login={self.runtime.login_codes.issue()}"
 
 
+def asking(models: ModelDirectory, worker: Worker) -> Worker:
+    """The same worker, whose turns find their models in `models`."""
+    caller = replace(worker.driver.caller, models=models)
+    return replace(worker, driver=replace(worker.driver, caller=caller))
+
+
 @asynccontextmanager
 async def signed_in(url: str) -> AsyncGenerator[httpx.AsyncClient]:
     """A client with the tests' token."""
@@ -91,9 +99,17 @@ def settings_for_tests(data_dir: Path, **changes: Any) -> Settings:  # noqa: ANN
 
 @asynccontextmanager
 async def running_service(
-    dsn: str, settings: Settings, *, agents: Sequence[Agent] = (), with_worker: bool = True
+    dsn: str,
+    settings: Settings,
+    *,
+    agents: Sequence[Agent] = (),
+    with_worker: bool = True,
+    models: ModelDirectory | None = None,
 ) -> AsyncGenerator[Service]:
-    """The service over a database of its own, until the block ends."""
+    """The service over a database of its own, until the block ends.
+
+    With `models` its worker asks those instead of what the settings name.
+    """
     stop = asyncio.Event()
     with Listener.bind("127.0.0.1", 0, variable="TURNKEEPER_PORT") as listener:
         async with wiring.build(settings, dsn, stopping=stop, agents=agents) as runtime:
@@ -101,7 +117,8 @@ async def running_service(
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(server.serve_until(stop))
                 if with_worker:
-                    tasks.create_task(runtime.worker.run(stop))
+                    worker = runtime.worker if models is None else asking(models, runtime.worker)
+                    tasks.create_task(worker.run(stop))
                 assert await server.is_ready()
                 try:
                     async with signed_in(listener.url) as client:

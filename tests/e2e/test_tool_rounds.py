@@ -1,7 +1,10 @@
-"""Tools that fail, over HTTP: what the next attempt knows, and what becomes of the other calls."""
+"""Rounds of tools, over HTTP: what the next attempt knows, and what becomes of the other calls."""
 
+import asyncio
 from datetime import datetime, timedelta
 from typing import Any
+
+import orjson
 
 from app.agents import Agent, RetryPolicy
 from app.tools import NotDone, ToolContext, tool
@@ -149,3 +152,38 @@ async def test_an_agent_that_does_not_wait_fails_with_its_failures_on_record(sta
     assert [item["type"] for item in failures.json()["items"]] == ["UNAVAILABLE", "UNAVAILABLE"]
     assert retried.json()["code"] == "turn_terminal"
     assert again["turnId"] != turn["turnId"]
+
+
+async def test_case_142_results_stand_in_the_order_of_the_calls_whichever_tool_was_quicker(
+    stage: Stage,
+) -> None:
+    gate = asyncio.Event()
+
+    @tool(effect="writes")
+    async def slow() -> str:
+        await gate.wait()
+        return "slow"
+
+    @tool(effect="writes")
+    async def quick() -> str:
+        return "quick"
+
+    agent = Agent(id="clerk", instructions="", model="story", tools=[slow, quick])
+    stage.provider.script("story", asks_for("slow", "quick"))
+    async with running_service(stage.dsn, stage.settings, agents=[agent]) as service:
+        sent = await service.send("c1", "Both.", wait=0, agentId="clerk")
+        events = f"/turns/{sent['turnId']}/events"
+        ended: list[str] = []
+        async with service.client.stream("GET", events) as stream:
+            async for line in stream.aiter_lines():
+                if line == "event: TOOL_COMPLETED":
+                    gate.set()  # the other one may end now
+                if line.startswith("data: ") and '"type":"TOOL_COMPLETED"' in line:
+                    ended.append(orjson.loads(line.removeprefix("data: "))["data"]["callId"])
+        results = await outcomes(service, "c1")
+
+    assert ended == ["B", "A"]
+    assert results == [("A", "completed"), ("B", "completed")]
+    body: Any = stage.provider.requests("story")[-1]["body"]
+    told = [m["content"] for m in body["messages"] if m["role"] == "tool"]
+    assert told == ["slow", "quick"]
