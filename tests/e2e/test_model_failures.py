@@ -37,17 +37,34 @@ def said(stage: Stage) -> list[str]:
     return [message["role"] for message in body["messages"]]
 
 
-@pytest.mark.parametrize("agent", [AGENT, STUBBORN], ids=["no retries", "retries"])
-async def test_cases_21_to_23_a_wrapped_quota_is_a_quota_and_never_retried_by_itself(
-    stage: Stage, agent: Agent
-) -> None:
+async def test_case_21_a_failure_is_told_through_two_wrappings(stage: Stage) -> None:
     stage.provider.script("story", [{"text": "", "faults": [gateway(WRAPPED_TWICE)]}])
-    async with running_service(stage.dsn, stage.settings, agents=[agent]) as service:
+    async with running_service(stage.dsn, stage.settings, agents=[AGENT]) as service:
         turn = await service.send("c1", "Go.", agentId="clerk")
 
     assert (turn["status"], turn["failureType"]) == ("WAITING_FOR_MODEL", "QUOTA_EXCEEDED")
+    assert turn["suspension"]["modelFailure"]["errorCode"] == "insufficient_quota"
+
+
+async def test_case_22_a_quota_inside_a_general_error_is_a_quota(stage: Stage) -> None:
+    inner = {"message": "the upstream failed", "error": {"code": "insufficient_quota"}}
+    fault = {"times": 9, "status": 502, "body": {"error": inner}}
+    stage.provider.script("story", [{"text": "", "faults": [fault]}])
+    async with running_service(stage.dsn, stage.settings, agents=[AGENT]) as service:
+        turn = await service.send("c1", "Go.", agentId="clerk")
+
+    assert (turn["status"], turn["failureType"]) == ("WAITING_FOR_MODEL", "QUOTA_EXCEEDED")
+
+
+async def test_case_23_a_wrapped_quota_is_not_tried_again_although_the_agent_retries(
+    stage: Stage,
+) -> None:
+    stage.provider.script("story", [{"text": "", "faults": [gateway(WRAPPED_TWICE)]}])
+    async with running_service(stage.dsn, stage.settings, agents=[STUBBORN]) as service:
+        turn = await service.send("c1", "Go.", agentId="clerk")
+
+    assert (turn["status"], turn["counters"]["retries"]) == ("WAITING_FOR_MODEL", 0)
     assert len(stage.provider.requests("story")) == 1
-    assert turn["counters"]["retries"] == 0
 
 
 class Faulty:
