@@ -226,11 +226,14 @@ async def waiting_console(new_console: NewConsole, waiting: Waiting) -> Console:
     return console
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 async def bench(
     browser: Browser, service: ServedService, signed_in: StorageState
 ) -> AsyncGenerator[Console]:
-    """A page to call the modules in; nothing is done with it."""
+    """A page to call the modules in; nothing is done with it.
+
+    It is gone before another file stops the service under it.
+    """
     context = await browser.new_context(storage_state=signed_in)
     console = Console(await context.new_page(), service.url.split("#")[0])
     await console.open("#new")
