@@ -56,8 +56,8 @@ def event_data(  # noqa: C901 - it only routes
 ) -> Mapping[str, Any]:
     """The `data` of an event: what its value holds, named as on the wire."""
     match event:
-        case e.TurnStarted():
-            return {}
+        case e.TurnStarted(held=held):
+            return {"held": held}
         case e.MessageAdded():
             return _added(event)
         case e.ModelCompleted():

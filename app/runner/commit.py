@@ -153,7 +153,8 @@ class TurnWriter:
         raise VersionConflict(message)
 
     def _tell(self, turn: Turn) -> None:
-        runnable = turn.status in _RUNNABLE and turn.attempt_in_flight is None
+        is_runnable = turn.status in _RUNNABLE and not turn.is_held
+        runnable = is_runnable and turn.attempt_in_flight is None
         self.wakeups.announce(turn.identity.turn_id, runnable=runnable)
 
     async def _reload(self, turn: Turn) -> Turn:

@@ -114,7 +114,8 @@ moved AS (
                        version, body, created_at, updated_at, runnable_at, claim_epoch,
                        stop_requested)
     SELECT :turn_id, tenant_id, conversation_id, :agent_id, :agent_version, :status, :version,
-           :body, :created_at, :at, clock_timestamp(), 0, false
+           :body, :created_at, :at,
+           CASE WHEN :is_at_work THEN clock_timestamp() END, 0, false
     FROM conversation
     RETURNING turn_id, tenant_id, conversation_id, version, status
 ),
@@ -143,6 +144,7 @@ def create_values(
         "version": turn.version,
         "body": encode_turn(turn),
         "created_at": turn.created_at,
+        "is_at_work": _is_at_work(turn),
     }
 
 
@@ -156,13 +158,18 @@ def append_values(
         "version": turn.version,
         "status": turn.status,
         "body": encode_turn(turn),
-        "is_at_work": turn.status in _AT_WORK,
+        "is_at_work": _is_at_work(turn),
         "due_at": turn.due_at,
         "turn_id": turn.identity.turn_id,
         "claimed_by": None if claim is None else claim.worker,
         "claim_epoch": None if claim is None else claim.epoch,
         "stop_requested": turn.cancel_requested or turn.pause_requested,
     }
+
+
+def _is_at_work(turn: Turn) -> bool:
+    """Whether the turn is a worker's to drive; one on hold is nobody's."""
+    return turn.status in _AT_WORK and not turn.is_held
 
 
 def added_by(events: Sequence[Event]) -> Added:

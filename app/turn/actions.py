@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 from app.turn.failures import FailureType
 from app.turn.ids import FailureId
-from app.turn.state import Paused, RetryScheduled, ToolRetryScheduled, Turn, WaitingForModel
+from app.turn.state import Paused, Ready, RetryScheduled, ToolRetryScheduled, Turn, WaitingForModel
 
 Command: TypeAlias = Literal[
     "RETRY_MODEL",
@@ -19,6 +19,7 @@ Command: TypeAlias = Literal[
     "RESUME",
     "MESSAGE",
     "REPLAN_WITH_MESSAGE",
+    "RUN",
     "PAUSE",
     "CANCEL",
 ]
@@ -71,11 +72,13 @@ def _offered(turn: Turn, at: datetime) -> tuple[Action, ...]:
                 Action(command="PAUSE"),
                 _cancel(turn),
             )
+        case Ready(held=True):
+            return (Action(command="RUN"), _pause(turn), _cancel(turn), _NO_MESSAGE)
         case _:
-            busy = Action(command="MESSAGE", enabled=False, reason="at_work")
-            return (_pause(turn), _cancel(turn), busy)
+            return (_pause(turn), _cancel(turn), _NO_MESSAGE)
 
 
+_NO_MESSAGE = Action(command="MESSAGE", enabled=False, reason="at_work")
 _WITH_MESSAGE = (Action(command="MESSAGE"), Action(command="REPLAN_WITH_MESSAGE"))
 
 

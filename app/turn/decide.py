@@ -45,6 +45,7 @@ def decide(turn: Turn, given: i.Input, *, at: datetime, agent: Agent) -> tuple[e
             | i.ContinueNow()
             | i.Resume()
             | i.Replan()
+            | i.Run()
             | i.Pause()
             | i.Cancel()
         ):
@@ -82,6 +83,8 @@ def decide_request(  # noqa: C901 - it only routes
             return decide_requests.pause_ended(turn, given, at=at)
         case i.Replan():
             return decide_requests.replanned(turn, given, at=at)
+        case i.Run():
+            return decide_requests.hold_ended(turn, at=at)
         case i.Pause():
             return decide_requests.pause_asked(turn, at=at)
         case i.Cancel():

@@ -18,6 +18,7 @@ from app.turn.errors import (
     TurnTerminal,
     WrongCommand,
 )
+from app.turn.evolve import held_for
 from app.turn.interruption import interrupted
 from app.turn.state import (
     BLOCKED,
@@ -109,6 +110,13 @@ def pause_ended(turn: Turn, given: i.Resume, *, at: datetime) -> tuple[e.Event, 
     if not isinstance(turn.state, Paused):
         raise _does_not_fit(turn, "RESUME")
     return (replace(resumed(turn, "RESUME", at=at), limits=given.limits),)
+
+
+def hold_ended(turn: Turn, *, at: datetime) -> tuple[e.Event, ...]:
+    """A turn on hold is READY like any other from now on (T11a)."""
+    if not turn.is_held:
+        raise _does_not_fit(turn, "RUN")
+    return (e.TurnResumed(command_type="RUN", waited=held_for(turn, at=at)),)
 
 
 def cancel_asked(turn: Turn) -> tuple[e.Event, ...]:

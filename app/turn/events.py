@@ -32,6 +32,8 @@ class TurnStarted:
     identity: Identity
     first_position: int
     created_at: datetime
+    held: bool = False
+    """No worker takes the turn before somebody says `RUN`."""
     type: Literal["TURN_STARTED"] = "TURN_STARTED"
 
 
@@ -94,10 +96,10 @@ class RetryWasScheduled:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnResumed:
     command_type: Literal[
-        "RETRY_MODEL", "RETRY", "CONTINUE", "RESUME", "USER_MESSAGE", "REPLAN_WITH_MESSAGE"
+        "RETRY_MODEL", "RETRY", "CONTINUE", "RESUME", "USER_MESSAGE", "REPLAN_WITH_MESSAGE", "RUN"
     ]
     waited: timedelta
-    """How long the turn was blocked."""
+    """How long the turn was blocked, or on hold."""
     correlation_id: str | None = None
     limits: Limits | None = None
     """The turn's limits from here on, when they were changed."""

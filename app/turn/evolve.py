@@ -6,7 +6,7 @@ not the journal of this turn, which is a fault of ours (`JournalError`).
 
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from app.turn import events as e
 from app.turn.ids import CallId
@@ -42,7 +42,7 @@ def begin(event: e.TurnStarted) -> Turn:
     return Turn(
         identity=event.identity,
         version=1,
-        state=Ready(),
+        state=Ready(held=event.held),
         next_position=event.first_position,
         created_at=event.created_at,
     )
@@ -255,9 +255,21 @@ def _wait_changed(
         case e.RetryWasScheduled(due_at=due_at):
             return _scheduled(turn, due_at)
         case e.TurnPaused():
-            return replace(turn, state=_paused(turn, event), pause_requested=False)
+            return replace(
+                turn,
+                state=_paused(turn, event),
+                pause_requested=False,
+                waited=turn.waited + held_for(turn, at=event.requested_at),
+            )
+        case e.TurnResumed(command_type="RUN", waited=waited):
+            return replace(turn, state=Ready(), waited=turn.waited + waited)
         case e.TurnResumed():
             return _resumed(turn, event)
+
+
+def held_for(turn: Turn, *, at: datetime) -> timedelta:
+    """How long the turn has been on hold at the moment `at`; nothing when it is not."""
+    return max(at - turn.created_at, timedelta(0)) if turn.is_held else timedelta(0)
 
 
 def _paused(turn: Turn, event: e.TurnPaused) -> Paused:

@@ -56,6 +56,11 @@ class Replan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """`RUN`: a turn on hold may be taken by a worker."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pause:
     """Stop where the turn stands, to go on later."""
 
@@ -66,7 +71,7 @@ class Cancel:
 
 
 Request: TypeAlias = (
-    PostMessage | RetryModel | Retry | ContinueNow | Resume | Replan | Pause | Cancel
+    PostMessage | RetryModel | Retry | ContinueNow | Resume | Replan | Run | Pause | Cancel
 )
 
 # --- Reports -------------------------------------------------------------------------------------

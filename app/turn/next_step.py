@@ -51,7 +51,7 @@ Step: TypeAlias = CallModel | RunTools | RecoverLostStep | Rest
 def next_step(turn: Turn, *, at: datetime) -> Step:
     """The next step of a turn that nobody is working on."""
     match turn.state:
-        case Ready() | ModelDue():
+        case Ready(held=False) | ModelDue():
             return CallModel()
         case ToolsDue():
             return RunTools()

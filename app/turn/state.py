@@ -107,6 +107,8 @@ class OpenCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ready:
+    held: bool = False
+    """No worker takes the turn before somebody says `RUN` (T11a)."""
     kind: Literal["ready"] = "ready"
 
 
@@ -260,7 +262,7 @@ class Turn:
     limits: Limits | None = None
     """Instead of its agent's, once an operator has changed them (C15, C16)."""
     waited: timedelta = timedelta(0)
-    """Time spent in blocked states that have ended."""
+    """Time spent on hold and in blocked states, as far as that has ended."""
     counters: Counters = field(default_factory=Counters)
     usage: Usage = field(default_factory=Usage)
     is_repaired: bool = False
@@ -291,6 +293,11 @@ class Turn:
     @property
     def is_terminal(self) -> bool:
         return self.status in TERMINAL
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the turn is READY and on hold: nothing begins it but a `RUN`."""
+        return isinstance(self.state, Ready) and self.state.held
 
     @property
     def open_calls(self) -> tuple[OpenCall, ...]:

@@ -92,6 +92,7 @@ class Stored:
         first_position: int = 0,
         message_id: str = "m1",
         version: str = "1",
+        held: bool = False,
     ) -> Turn:
         identity = Identity(
             turn_id=TurnId(turn_id),
@@ -101,7 +102,7 @@ class Stored:
             agent_version=AgentVersion(version),
         )
         message = a_message(message_id=message_id)
-        events = start(identity, message, first_position=first_position, at=NOON)
+        events = start(identity, message, first_position=first_position, at=NOON, held=held)
         turn = fold(events)
         commit = Commit(before=turn, after=turn, events=events, at=NOON)
         await self.turns.create(a_conversation(conversation_id), commit, a_command(message_id))

@@ -12,7 +12,7 @@ from app.turn.agent import RetryPolicy
 from app.turn.decide import decide
 from app.turn.evolve import advance
 from app.turn.ids import AgentId, AgentVersion, AttemptId, FailureId, TurnId
-from app.turn.state import Turn
+from app.turn.state import Status, Turn
 from tests.store.stored import VERSIONS, Stored, begin
 from tests.support.turns import NOON, OVERLOADED, an_agent
 
@@ -52,6 +52,25 @@ async def test_a_held_turn_is_claimed_again_only_when_its_lease_has_run_out(
     await stored.expire_claims()
 
     assert len(await stored.claims.claim("w2", limit=1, versions=VERSIONS)) == 1
+
+
+async def test_a_turn_on_hold_is_nobodys_until_it_is_told_to_run(stored: Stored) -> None:
+    turn = await stored.a_turn(held=True)
+    assert await stored.turns.load(turn.identity.turn_id) == turn
+    assert not await stored.claims.claim("w1", limit=1, versions=VERSIONS)
+
+    ready = await stored.tell(turn, i.Run())
+
+    (held,) = await stored.claims.claim("w1", limit=1, versions=VERSIONS)
+    assert held.turn == ready
+
+
+async def test_a_turn_on_hold_that_was_stopped_stays_nobodys(stored: Stored) -> None:
+    paused = await stored.tell(await stored.a_turn("t1", "c1", held=True), i.Pause())
+    cancelled = await stored.tell(await stored.a_turn("t2", "c2", held=True), i.Cancel())
+
+    assert (paused.status, cancelled.status) == (Status.PAUSED, Status.CANCELLED)
+    assert not await stored.claims.claim("w1", limit=2, versions=VERSIONS)
 
 
 async def test_a_renewal_prolongs_what_is_held_and_says_what_is_not(stored: Stored) -> None:

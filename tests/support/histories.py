@@ -9,6 +9,7 @@
 7. One notice at most says that an answer does not fit, and the model is called behind it; the value
    of an answer that fits comes once, in the commit that completes the turn.
 8. A call that is answered as not started without having been entered was never begun.
+9. A turn that was opened on hold begins nothing before somebody says so.
 """
 
 from collections.abc import Sequence
@@ -21,7 +22,7 @@ from app.turn.transcript import AssistantMessage, Message, NoticeMessage, Outcom
 
 
 def check_journal(events: Sequence[Event], turn: Turn) -> None:
-    """Rules 1 to 8 over a whole journal."""
+    """Rules 1 to 9 over a whole journal."""
     assert fold(events) == turn
     assert turn.version == len(events)
     terminal = [n for n, event in enumerate(events) if event.type in TERMINAL_TYPES]
@@ -31,6 +32,7 @@ def check_journal(events: Sequence[Event], turn: Turn) -> None:
     _check_counters(events, turn)
     _check_not_started(events)
     _check_output(events, turn)
+    _check_hold(events)
 
 
 def _check_transcripts(events: Sequence[Event]) -> None:
@@ -97,3 +99,13 @@ def _check_counters(events: Sequence[Event], turn: Turn) -> None:
     assert counters.retries == count(e.RetryWasScheduled)
     assert counters.steps == count(e.StepStarted)
     assert counters.tool_calls == count(e.ToolStarted)
+
+
+def _check_hold(events: Sequence[Event]) -> None:
+    match events[0]:
+        case e.TurnStarted(held=True):
+            told = [isinstance(event, e.TurnResumed) for event in events]
+            begun = [isinstance(event, e.StepStarted) for event in events]
+            assert not any(begun[: told.index(True) if any(told) else None])
+        case _:
+            pass

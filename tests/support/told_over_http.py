@@ -245,6 +245,8 @@ def _address(  # noqa: C901 - it only routes
         case i.Replan(message=message):
             body = {"command": "REPLAN_WITH_MESSAGE", "message": _said(message)}
             return f"{one}/resume", body
+        case i.Run():
+            return f"{one}/run", None
         case i.Pause():
             return f"{one}/pause", None
         case i.Cancel():

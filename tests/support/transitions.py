@@ -50,6 +50,7 @@ def _limited(limits: Limits) -> Told:
 
 STATES: Mapping[str, Callable[[], Told]] = {
     "READY": Told,
+    "READY, on hold": lambda: Told(held=True),
     "RUNNING, a model call is due": lambda: Told().begun().gave_up(QUOTA).retried(),
     "RUNNING, a model call is begun": lambda: Told().begun(),
     "RUNNING, a model call is begun, text stored": lambda: Told().begun().wrote("Once"),
@@ -129,6 +130,7 @@ INPUTS: Mapping[str, Given] = {
     "CONTINUE": lambda _: i.ContinueNow(),
     "RESUME": lambda _: i.Resume(),
     "REPLAN_WITH_MESSAGE": lambda _: i.Replan(message=a_message("no, this", "m3")),
+    "RUN": lambda _: i.Run(),
     "pause": lambda _: i.Pause(),
     "cancel": lambda _: i.Cancel(),
     "worker: begins": lambda told: i.BeginStep(attempt_id=told.draw()),

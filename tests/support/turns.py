@@ -128,6 +128,7 @@ class Told:
     agent: Agent = field(default_factory=an_agent)
     at: datetime = NOON
     first_position: int = 0
+    held: bool = False
     events: list[Event] = field(default_factory=list)
     last: tuple[Event, ...] = ()
     """What the last thing brought."""
@@ -142,7 +143,13 @@ class Told:
             agent_id=self.agent.agent_id,
             agent_version=self.agent.version,
         )
-        opened = start(identity, a_message(), first_position=self.first_position, at=self.at)
+        opened = start(
+            identity,
+            a_message(),
+            first_position=self.first_position,
+            at=self.at,
+            held=self.held,
+        )
         self.events.extend(opened)
         self.turn = fold(opened)
 
@@ -226,6 +233,9 @@ class Told:
 
     def resumed(self, limits: Limits | None = None) -> Self:
         return self.tell(i.Resume(limits=limits))
+
+    def run(self) -> Self:
+        return self.tell(i.Run())
 
     def posted(self, text: str = "and then?", message_id: str = "m2") -> Self:
         return self.tell(i.PostMessage(message=a_message(text, message_id)))

@@ -230,6 +230,7 @@ def _is_accepted(told: Told, command: Command) -> bool:
         "CONTINUE": i.ContinueNow(),
         "RESUME": i.Resume(),
         "REPLAN_WITH_MESSAGE": i.Replan(message=a_message()),
+        "RUN": i.Run(),
         "PAUSE": i.Pause(),
         "MESSAGE": i.PostMessage(message=a_message()),
         "CANCEL": i.Cancel(),
