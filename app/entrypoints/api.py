@@ -19,11 +19,12 @@ from app.routers import (
     messages,
     resume,
     sign_in,
+    starts,
     turns,
 )
 from app.routers.deps import AppState
 
-_API = (conversations, messages, turns, resume, events, agents, health, sign_in)
+_API = (conversations, messages, turns, starts, resume, events, agents, health, sign_in)
 
 
 def create_app(runtime: Runtime) -> FastAPI:

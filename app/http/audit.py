@@ -146,8 +146,10 @@ def _action(method: str, steps: Sequence[str], body: Body) -> str:
         case ("POST", ["turns", _, "resume"]):
             command = body.said.get("command", "RETRY_MODEL" if "failureId" in body.said else None)
             return _storable(command) if isinstance(command, str) else "RESUME"
-        case ("POST", ["turns", _, "cancel" | "pause" as verb]):
+        case ("POST", ["turns", _, "cancel" | "pause" | "run" as verb]):
             return verb.upper()
+        case ("POST", ["turns"] | ["conversations", _, "turns"]):
+            return "START_TURN"
         case ("POST", ["conversations", _, "messages"]):
             return "MESSAGE"
         case ("POST", ["conversations"]) | ("PUT", ["conversations", _]):

@@ -103,6 +103,10 @@ class MessageBody(SaidBody):
     """A user's message to a conversation."""
 
     agent_id: Id | None = Field(default=None, description="Who answers a new conversation.")
+    hold: Annotated[bool, Field(strict=True)] = Field(
+        default=False,
+        description="Opens a turn that no worker takes before `POST /turns/{turnId}/run`.",
+    )
     when_running: Literal["reject"] = Field(
         default="reject", description="What to do while the conversation's turn is at work."
     )

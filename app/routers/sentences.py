@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Literal, TypeAlias
 
 from app.turn.failures import FailureRecord, FailureType, TokenLimitPhase
-from app.turn.state import Failed, LimitReached, PauseCause, Paused, Turn
+from app.turn.state import Failed, LimitReached, PauseCause, Paused, Ready, Turn
 
 _QUALITY = re.compile(r"q=([01](?:\.\d{0,3})?)")
 
@@ -101,6 +101,11 @@ _PAUSED: Mapping[PauseCause, _Words] = {
     },
 }
 
+_HELD: _Words = {
+    "en": "The turn is on hold. It begins when it is told to run.",
+    "zh": "本轮已暂缓，尚未开始。收到运行指令后才会开始。",
+}
+
 _LIMIT: _Words = {
     "en": "The turn reached a limit of its agent and ended.",
     "zh": "本轮达到了智能体的上限，已结束。",
@@ -136,6 +141,8 @@ def sentence_for(turn: Turn, language: Language, retry_at: datetime | None) -> s
             return _FAILED.get(reason, _FAILED["internal_error"])[language]
         case LimitReached():
             return _LIMIT[language]
+        case Ready(held=True):
+            return _HELD[language]
         case Paused(cause=cause):
             return _PAUSED[cause][language]
         case _:

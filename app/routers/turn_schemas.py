@@ -97,6 +97,8 @@ class TurnOutput(Output):
     actions: list[ActionOutput]
     cancel_requested: bool
     pause_requested: bool
+    held: bool
+    """Whether the turn is on hold: no worker takes it before it is told to run."""
     final_output: str | None
     """The last answer's text."""
     output: Any
@@ -180,6 +182,7 @@ def _turn_fields(
         "pause": _pause(turn),
         "cancel_requested": turn.cancel_requested,
         "pause_requested": turn.pause_requested,
+        "held": turn.is_held,
         "output": None if turn.output is None else orjson.loads(turn.output),
         "stop_reason": turn.state.stop_reason if isinstance(turn.state, Completed) else None,
         "usage": UsageOutput.model_validate(turn.usage, from_attributes=True),

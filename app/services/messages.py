@@ -1,23 +1,16 @@
 """A user's message: it opens a turn, goes on with one that waits, or is one we have already.
 
-A message id is looked for before anything else, so that a repeated message is never refused for
-what the first one has brought about. Two messages that race are decided one after the other: the
-loser is decided anew on what it finds then.
+What it means is decided in `app.services.drafts`. Two messages that race are decided one after the
+other: the loser is decided anew on what it finds then.
 """
 
-import hashlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from unicodedata import category
 
 import structlog
 
 from app.ports import (
     Command,
-    Commit,
-    Conversation,
-    LoadedAgent,
     Lookup,
     OutcomeUnknown,
     Receipt,
@@ -26,36 +19,19 @@ from app.ports import (
 )
 from app.runner.commit import Written
 from app.services.deps import Caller, Services
-from app.services.errors import (
-    Contended,
-    ConversationNotFound,
-    PayloadInvalid,
-    TurnNotFound,
-)
+from app.services.drafts import Draft, digest_of, opening, request_to, turn_that_has
+from app.services.errors import Contended
 from app.services.found import get_turn, require_agent
-from app.turn.errors import ConversationBusy, Rejected, TurnTerminal
-from app.turn.evolve import fold
-from app.turn.ids import AgentId, ConversationId, Identity, MessageId, TurnId
-from app.turn.inputs import PostMessage, Replan
-from app.turn.start import start
+from app.turn.errors import Rejected, TurnTerminal
+from app.turn.ids import MessageId, TurnId
+from app.turn.inputs import Replan
 from app.turn.state import BLOCKED
-from app.turn.transcript import ContentPart, TextPart, UserMessage, text_of
+from app.turn.transcript import ContentPart, UserMessage
 
 _MOST_TRIES = 10
 _MOST_UNKNOWN = 2
-_TITLE_CHARACTERS = 80
 
 _log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
-    """A message as its sender gave it."""
-
-    conversation_id: ConversationId
-    content: tuple[ContentPart, ...]
-    message_id: MessageId
-    agent_id: AgentId | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,23 +47,22 @@ async def post_message(services: Services, caller: Caller, draft: Draft) -> Post
     """The turn that has taken the message.
 
     Raises:
-        ConversationBusy: the conversation's turn is at work, or is another agent's.
+        ConversationBusy: the conversation's turn is at work, is another agent's, or is in the way
+            of a message that must open one.
         PayloadInvalid: the message id stood for another content, or the agent is unknown.
         ConversationNotFound: the conversation is somebody else's.
         AgentVersionUnavailable: the waiting turn's agent cannot be loaded here.
         Contended: it lost every race.
         OutcomeUnknown: the database takes no commits now; with its id it may safely be repeated.
     """
-    digest = _digest(draft.content)
+    digest = digest_of(draft.content)
     unknown = 0
     for _ in range(_MOST_TRIES):
         found = await services.conversations.look_up(
             caller.principal.scope, draft.conversation_id, draft.message_id
         )
-        if found.foreign:
-            raise ConversationNotFound(f"there is no conversation {draft.conversation_id!r}")
-        if found.received is not None:
-            stored = await _taken_before(services, caller, draft, found, digest)
+        if (known := turn_that_has(draft, found)) is not None:
+            stored = await _taken_before(services, caller, draft, known)
             return Posted(stored=stored, seen_version=0)
         try:
             posted = await _decided(services, caller, draft, found, digest)
@@ -124,30 +99,18 @@ async def _decided(
 async def _opened(
     services: Services, caller: Caller, draft: Draft, found: Lookup, receipt: Receipt
 ) -> Posted:
-    agent = _agent_for(services, draft, found)
-    conversation = found.conversation or _new_conversation(services, caller, draft, agent)
-    identity = Identity(
-        turn_id=TurnId(services.new_id("turn")),
-        tenant_id=conversation.tenant_id,
-        conversation_id=conversation.conversation_id,
-        agent_id=agent.agent.agent_id,
-        agent_version=agent.agent.version,
-    )
-    message = UserMessage(message_id=draft.message_id, content=draft.content)
-    now = services.clock()
-    events = start(identity, message, first_position=found.next_position, at=now)
-    turn = fold(events)
+    conversation, commit = opening(services, caller, draft, found)
+    identity = commit.after.identity
     audit = caller.entry(
-        "MESSAGE", conversation_id=conversation.conversation_id, turn_id=identity.turn_id
+        draft.action, conversation_id=conversation.conversation_id, turn_id=identity.turn_id
     )
-    commit = Commit(before=turn, after=turn, events=events, at=now)
     command = Command(audit=audit, receipt=receipt, kept=await caller.kept(commit.stored))
     try:
         await services.turns.create(conversation, commit, command)
     except OutcomeUnknown:
         if await services.turns.load(identity.turn_id) is None:
             raise
-    services.wakeups.announce(identity.turn_id, runnable=True)
+    services.wakeups.announce(identity.turn_id, runnable=not draft.hold)
     return Posted(stored=commit.stored, seen_version=0)
 
 
@@ -155,18 +118,14 @@ async def _gone_on(
     services: Services, caller: Caller, draft: Draft, active: StoredTurn, receipt: Receipt
 ) -> Posted:
     turn = active.turn
-    if draft.agent_id is not None and draft.agent_id != turn.identity.agent_id:
-        detail = f"the conversation's turn is agent {turn.identity.agent_id!r}'s"
-        raise ConversationBusy(turn, detail)
-    require_agent(services, active)
+    given = request_to(services, draft, active)
     audit = caller.entry(
-        "MESSAGE",
+        draft.action,
         conversation_id=draft.conversation_id,
         turn_id=turn.identity.turn_id,
     )
-    message = UserMessage(message_id=draft.message_id, content=draft.content)
     written = await services.writer.request(
-        turn, PostMessage(message=message), partial(caller.command, audit, receipt=receipt)
+        turn, given, partial(caller.command, audit, receipt=receipt)
     )
     return _posted(written)
 
@@ -198,7 +157,7 @@ async def replan(
         Rejected: the turn waits for nothing.
         VersionMoved: it is not at `expected_version`.
     """
-    digest = _digest(given.content)
+    digest = digest_of(given.content)
     for _ in range(_MOST_TRIES):
         stored = await get_turn(services, caller, given.turn_id)
         conversation_id = stored.turn.identity.conversation_id
@@ -208,8 +167,8 @@ async def replan(
         found = await services.conversations.look_up(
             caller.principal.scope, conversation_id, given.message_id
         )
-        if found.received is not None:
-            taken = await _taken_before(services, caller, draft, found, digest)
+        if (known := turn_that_has(draft, found)) is not None:
+            taken = await _taken_before(services, caller, draft, known)
             return Posted(stored=taken, seen_version=0)
         if stored.turn.status in BLOCKED:
             require_agent(services, stored)
@@ -232,18 +191,10 @@ async def replan(
 
 
 async def _taken_before(
-    services: Services, caller: Caller, draft: Draft, found: Lookup, digest: str
+    services: Services, caller: Caller, draft: Draft, turn_id: TurnId
 ) -> StoredTurn:
-    if found.received is None:
-        raise TurnNotFound(f"no turn took message {draft.message_id!r}")
-    turn_id, known = found.received
-    if known != digest:
-        raise PayloadInvalid(
-            f"messageId {draft.message_id!r} was used for another content; "
-            "give a new message a new id"
-        )
     stored = await get_turn(services, caller, turn_id)
-    audit = caller.entry("MESSAGE", conversation_id=draft.conversation_id, turn_id=turn_id)
+    audit = caller.entry(draft.action, conversation_id=draft.conversation_id, turn_id=turn_id)
     await services.audit.record(audit, await caller.kept(stored))
     return stored
 
@@ -253,41 +204,3 @@ async def _is_taken(services: Services, caller: Caller, draft: Draft) -> bool:
         caller.principal.scope, draft.conversation_id, draft.message_id
     )
     return found.received is not None
-
-
-def _agent_for(services: Services, draft: Draft, found: Lookup) -> LoadedAgent:
-    wanted = draft.agent_id or (found.conversation.agent_id if found.conversation else None)
-    loaded = services.catalog.current(wanted)
-    if loaded is None:
-        raise PayloadInvalid(f"there is no agent {wanted!r}")
-    return loaded
-
-
-def _new_conversation(
-    services: Services, caller: Caller, draft: Draft, agent: LoadedAgent
-) -> Conversation:
-    now = services.clock()
-    return Conversation(
-        tenant_id=caller.principal.tenant_id,
-        conversation_id=draft.conversation_id,
-        owner_id=caller.principal.actor_id,
-        agent_id=agent.agent.agent_id,
-        title=title_of(draft.content),
-        created_at=now,
-        updated_at=now,
-    )
-
-
-def title_of(content: Sequence[ContentPart]) -> str:
-    """The beginning of the text, on one line without control characters; at most 80 characters."""
-    line = " ".join(text_of(tuple(content)).split())
-    return "".join(each for each in line if category(each) != "Cc")[:_TITLE_CHARACTERS]
-
-
-def _digest(content: Sequence[ContentPart]) -> str:
-    """The same for the same content only: each part is framed by its kind and length."""
-    digest = hashlib.sha256()
-    for part in content:
-        value = (part.text if isinstance(part, TextPart) else part.url).encode()
-        digest.update(f"{part.kind}:{len(value)}:".encode() + value)
-    return digest.hexdigest()

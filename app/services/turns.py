@@ -15,10 +15,10 @@ from app.services.found import get_turn, require_agent
 from app.turn.actions import Action, actions
 from app.turn.failures import FailureRecord
 from app.turn.ids import ConversationId, TurnId
-from app.turn.inputs import Cancel, ContinueNow, Pause, Resume, Retry, RetryModel
+from app.turn.inputs import Cancel, ContinueNow, Pause, Resume, Retry, RetryModel, Run
 from app.turn.state import BLOCKED, Status, Turn
 
-ResumeCommand: TypeAlias = RetryModel | Retry | ContinueNow | Resume
+ResumeCommand: TypeAlias = RetryModel | Retry | ContinueNow | Resume | Run
 LimitChange: TypeAlias = Mapping[str, Any]
 """Fields of `Limits` with their new values."""
 
@@ -27,6 +27,7 @@ _ACTIONS = {
     Retry: "RETRY",
     ContinueNow: "CONTINUE",
     Resume: "RESUME",
+    Run: "RUN",
     Pause: "PAUSE",
     Cancel: "CANCEL",
 }
@@ -92,7 +93,7 @@ async def resume(
         Contended: it lost every race.
     """
     stored = await get_turn(services, caller, turn_id)
-    if stored.turn.status in BLOCKED:
+    if stored.turn.status in BLOCKED or stored.turn.is_held:
         require_agent(services, stored)
     failure_id = given.failure_id if isinstance(given, RetryModel) else None
     return await _commanded(services, caller, stored, given, failure_id, expected_version)
@@ -181,7 +182,7 @@ async def wait_until_at_rest(
     seconds: float,
     stopping: asyncio.Event,
 ) -> StoredTurn:
-    """The turn once it waits or has ended; as it is after `seconds`, or when the process stops."""
+    """The turn once it is at rest; as it is after `seconds`, or when the process stops."""
     turn_id = stored.turn.identity.turn_id
     until = time.monotonic() + seconds
     with services.wakeups.watch(turn_id) as wakeup:
@@ -195,4 +196,5 @@ async def wait_until_at_rest(
 
 
 def is_at_rest(turn: Turn) -> bool:
-    return turn.is_terminal or turn.status in BLOCKED
+    """Whether nobody drives the turn: it has ended, waits, or is on hold."""
+    return turn.is_terminal or turn.status in BLOCKED or turn.is_held

@@ -12,7 +12,8 @@ import pytest
 
 from app.ports import StoredTurn
 from app.services.deps import Caller, Services
-from app.services.messages import Draft, post_message
+from app.services.drafts import Draft
+from app.services.messages import post_message
 from app.services.principal import Principal, Role
 from app.services.turns import resume, wait_until_at_rest
 from app.turn.ids import ActorId, AgentId, ConversationId, MessageId, TenantId

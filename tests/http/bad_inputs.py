@@ -25,9 +25,11 @@ class Request:
 
 RESUME = ("POST", "/turns/{turn}/resume")
 MESSAGE = ("POST", "/conversations/{conversation}/messages")
+START = ("POST", "/conversations/{conversation}/turns")
+START_ANEW = ("POST", "/turns")
 PUT = ("PUT", "/conversations/{conversation}")
 MAKE = ("POST", "/conversations")
-COMMANDS = (RESUME, MESSAGE, PUT, MAKE)
+COMMANDS = (RESUME, MESSAGE, START, START_ANEW, PUT, MAKE)
 GETS = (
     "/turns",
     "/turns/{turn}",
@@ -40,7 +42,9 @@ GETS = (
 _JSON = (("Content-Type", b"application/json"),)
 _FIELDS = {
     RESUME: ("command", "failureId"),
-    MESSAGE: ("content", "messageId", "agentId", "whenRunning"),
+    MESSAGE: ("content", "messageId", "agentId", "whenRunning", "hold"),
+    START: ("content", "messageId", "agentId", "whenRunning", "hold"),
+    START_ANEW: ("content", "messageId", "agentId", "whenRunning", "hold"),
     PUT: ("agentId", "title"),
     MAKE: ("agentId", "title"),
 }
@@ -205,7 +209,7 @@ def _with_json(
 
 def _good_body(command: tuple[str, str]) -> dict[str, Json]:
     """What would be taken but for one thing."""
-    if command == MESSAGE:
+    if command in (MESSAGE, START, START_ANEW):
         return {"content": "x"}
     return {"failureId": "stale"} if command == RESUME else {}
 
@@ -218,6 +222,7 @@ def _values(chance: random.Random) -> Iterator[Request]:
         for name in _FIELDS[command]
         for value in _ODD_VALUES
         if not (name == "content" and isinstance(value, str))
+        and not (name == "hold" and value is True)
         and not (
             name == "title" and isinstance(value, str) and value.isprintable() and len(value) < 200
         )
@@ -241,7 +246,7 @@ def _unknown_fields(chance: random.Random) -> Iterator[Request]:
 def _bodies(chance: random.Random) -> Iterator[Request]:
     """Bodies that are no JSON object, or one that nobody should have to read."""
     for content in _ODD_BODIES:
-        method, path = chance.choice([RESUME, MESSAGE])
+        method, path = chance.choice([RESUME, MESSAGE, START, START_ANEW])
         yield Request(
             name=f"body {content[:20]!r}", method=method, path=path, content=content, headers=_JSON
         )
@@ -268,6 +273,8 @@ def _ids(chance: random.Random) -> Iterator[Request]:
         ("GET", "/conversations/{id}/messages"),
         ("PUT", "/conversations/{id}"),
         ("POST", "/conversations/{id}/messages"),
+        ("POST", "/conversations/{id}/turns"),
+        ("POST", "/turns/{id}/run"),
     ]
     cases = [(template, odd) for template in templates for odd in _ODD_IDS]
     for (method, path), odd in chance.sample(cases, PER_KIND + 15):
@@ -298,7 +305,8 @@ def _queries(chance: random.Random) -> Iterator[Request]:
 def _headers(chance: random.Random) -> Iterator[Request]:
     """Headers that cannot be, on a command that names no current failure."""
     for name, value in _ODD_HEADERS:
-        command = RESUME if name == "If-Match" else chance.choice(COMMANDS)
+        is_good_elsewhere = name in {"If-Match", "Idempotency-Key"}
+        command = RESUME if is_good_elsewhere else chance.choice(COMMANDS)
         body = _good_body(command) or {"title": "x"}
         yield _with_json(f"{name}: {value[:20]!r}", command, body, (name, value))
 

@@ -32,8 +32,8 @@ def test_over_http_and_the_store_a_turn_becomes_what_the_core_says(here: World) 
         """One turn after another, told anything by people who call and workers who report."""
 
         @override
-        def opened(self, agent: Agent, first_position: int) -> Told:
-            return ToldOverHttp(agent, world=here)
+        def opened(self, agent: Agent, first_position: int, *, held: bool = False) -> Told:
+            return ToldOverHttp(agent, held=held, world=here)
 
         @rule()
         def the_message_that_opened_the_turn_comes_again(self) -> None:

@@ -74,6 +74,29 @@ async def test_every_accepted_command_leaves_one_row(rig: Rig) -> None:
     ]
 
 
+async def test_starts_and_runs_are_commands_of_their_own(rig: Rig) -> None:
+    conversation, r = fresh_id(), [fresh_id() for _ in range(4)]
+    path = f"/conversations/{conversation}/turns"
+    said = {"content": "hello", "messageId": "m1", "agentId": "clerk", "hold": True}
+
+    first = await rig.post(path, said, X_Request_Id=r[0])
+    await rig.post(path, said, X_Request_Id=r[1])
+    turn = first.json()["turnId"]
+    await rig.post(f"/turns/{turn}/run", X_Request_Id=r[2])
+    alone = await rig.post("/turns", {"content": "hello", "agentId": "clerk"}, X_Request_Id=r[3])
+
+    start = row("START_TURN", conversation_id=conversation, turn_id=turn)
+    assert await audited(rig, r[0]) == await audited(rig, r[1]) == [start]
+    assert await audited(rig, r[2]) == [row("RUN", conversation_id=conversation, turn_id=turn)]
+    assert await audited(rig, r[3]) == [
+        row(
+            "START_TURN",
+            conversation_id=alone.json()["conversationId"],
+            turn_id=alone.json()["turnId"],
+        )
+    ]
+
+
 async def test_an_accepted_command_says_what_it_changed(rig: Rig) -> None:
     waiting = await rig.waiting()
     request = fresh_id()
@@ -169,6 +192,19 @@ async def test_every_refused_command_leaves_one_row_with_its_code(
             {},
             row("CANCEL", code="turn_not_found", turn_id="nobody", outcome="refused"),
         ),
+        (
+            f"/conversations/{conversation}/turns",
+            {"content": "x"},
+            {},
+            row("START_TURN", code="conversation_busy", **on_conversation),
+        ),
+        (
+            "/turns",
+            {"content": "x", "agentId": "nobody"},
+            {},
+            row("START_TURN", code="payload_invalid", outcome="refused"),
+        ),
+        (f"/turns/{turn}/run", None, {}, row("RUN", code="wrong_command", **on_turn)),
         (f"/turns/{turn}", None, {}, row("POST", code="method_not_allowed", **on_turn)),
         ("/nowhere", None, {}, row("POST", code="not_found", outcome="refused")),
     ]

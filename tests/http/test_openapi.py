@@ -103,6 +103,9 @@ def test_the_streams_are_event_streams() -> None:
         ("get", "/turns/{turnId}/events"),
         ("post", "/turns/{turnId}/resume"),
         ("post", "/conversations/{conversationId}/messages"),
+        ("post", "/conversations/{conversationId}/turns"),
+        ("post", "/turns"),
+        ("post", "/turns/{turnId}/run"),
     }
     assert "204" in operation("get", "/turns/{turnId}/events")["responses"]
 

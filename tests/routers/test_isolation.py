@@ -39,6 +39,7 @@ async def stranger(rig: Rig, actor: str, tenant: str) -> AsyncGenerator[Stranger
         ("POST", "/turns/{turn}/resume", {"failureId": "x"}),
         ("POST", "/turns/{turn}/resume", {"command": "CONTINUE"}),
         ("POST", "/turns/{turn}/cancel", None),
+        ("POST", "/turns/{turn}/run", None),
         ("GET", "/conversations/{conversation}", None),
         ("GET", "/conversations/{conversation}/messages", None),
         ("GET", "/turns?conversationId={conversation}", None),
@@ -103,10 +104,11 @@ async def test_another_user_cannot_write_into_a_conversation(
             await user.post(
                 f"{path}/messages", json={"content": "hi", "messageId": "m", "agentId": "clerk"}
             ),
+            await user.post(f"{path}/turns", json={"content": "hi"}),
             await user.put(path),
         ]
 
-    assert [answer.json()["code"] for answer in answers] == ["conversation_not_found"] * 3
+    assert [answer.json()["code"] for answer in answers] == ["conversation_not_found"] * 4
     assert await unchanged(rig, still)
 
 

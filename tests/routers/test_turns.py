@@ -29,6 +29,7 @@ FIELDS = {
     "actions",
     "cancelRequested",
     "pauseRequested",
+    "held",
     "finalOutput",
     "output",
     "stopReason",

@@ -11,7 +11,8 @@ from app.ports import ClaimedTurn, Tool
 from app.runner.drive import Driver
 from app.runner.model_call import ModelCaller
 from app.services.deps import Caller, Services
-from app.services.messages import Draft, post_message
+from app.services.drafts import Draft
+from app.services.messages import post_message
 from app.services.principal import Principal, Role
 from app.services.turns import cancel
 from app.settings import Settings

@@ -137,7 +137,8 @@ class ToldOverHttp(Told):
         self.agent = self.world.catalog.add(self.agent)
         self.world.now[0] = self.at
         path = f"/conversations/{self.conversation_id}/messages"
-        opened = self._post(path, _said(a_message()) | {"agentId": self.agent.agent_id})
+        who = {"agentId": self.agent.agent_id, "hold": self.held}
+        opened = self._post(path, _said(a_message()) | who)
         assert opened.status_code == 202, opened.text
         self.turn = self._stored(TurnId(opened.json()["turnId"]))
         self.events.extend(self._journal(after=0))

@@ -68,6 +68,7 @@ requests = st.one_of(
     st.just(i.ContinueNow()),
     st.just(i.Resume()),
     st.builds(i.Replan, message=st.builds(a_message)),
+    st.just(i.Run()),
     st.just(i.Pause()),
     st.just(i.Cancel()),
 )
@@ -82,14 +83,14 @@ class AnyInputInAnyState(RuleBasedStateMachine):
         self.failures = 0
         self.messages = 0
 
-    def opened(self, agent: Agent, first_position: int) -> Told:
+    def opened(self, agent: Agent, first_position: int, *, held: bool = False) -> Told:
         """A new turn, told of by this machine."""
-        return Told(agent, first_position=first_position)
+        return Told(agent, first_position=first_position, held=held)
 
-    @rule(agent=agents, first=st.integers(0, 3))
-    def a_new_turn(self, agent: Agent, first: int) -> None:
+    @rule(agent=agents, first=st.integers(0, 3), held=st.booleans())
+    def a_new_turn(self, agent: Agent, first: int, *, held: bool) -> None:
         if self.told.turn.is_terminal or len(self.told.events) == 2:
-            self.told = self.opened(agent, first)
+            self.told = self.opened(agent, first, held=held)
 
     @rule(request=requests)
     def somebody_asks(self, request: i.Request) -> None:
