@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Match
 
-from app.http.problems import PROBLEMS, action_json, code_for_status, problem
+from app.http.problems import PROBLEMS, action_json, code_for_status, problem, problem_document
 from app.ports import KeyTaken, OutcomeUnknown, StoreUnavailable
 from app.runner.commit import VersionMoved
 from app.services.deps import Services
@@ -59,6 +59,12 @@ def install(app: FastAPI, services: Services) -> None:
     app.add_exception_handler(StoreUnavailable, _store_unavailable)
     app.add_exception_handler(OutcomeUnknown, _store_unavailable)
     app.add_exception_handler(KeyTaken, _key_taken)
+
+
+def refusal_document(error: Rejected | Refused, services: Services) -> dict[str, Any]:
+    """The problem document that the refusal is answered with."""
+    extra = _what_is_true(error.turn, services) if isinstance(error, Rejected) else None
+    return problem_document(error.code, error.detail, extra=extra)
 
 
 def _what_is_true(turn: Turn, services: Services) -> dict[str, Any]:

@@ -67,8 +67,29 @@ def problem(
     Raises:
         KeyError: for a code that is not in the table.
     """
-    kind = PROBLEMS[code]
     scope.setdefault("state", {})["problem_code"] = code
+    all_headers = dict(headers or {})
+    if code == "unauthenticated":
+        all_headers["WWW-Authenticate"] = "Bearer"
+    if code == "store_unavailable":
+        all_headers["Retry-After"] = str(_STORE_RETRY_AFTER_SECONDS)
+    return JSONResponse(
+        problem_document(code, detail, extra=extra),
+        status_code=PROBLEMS[code].status,
+        headers=all_headers,
+        media_type=MEDIA_TYPE,
+    )
+
+
+def problem_document(
+    code: str, detail: str, *, extra: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """The body of the answer for an error.
+
+    Raises:
+        KeyError: for a code that is not in the table.
+    """
+    kind = PROBLEMS[code]
     body: dict[str, Any] = {
         "type": f"urn:turnkeeper:problem:{code}",
         "title": kind.title,
@@ -76,17 +97,7 @@ def problem(
         "detail": detail,
         "code": code,
     }
-    all_headers = dict(headers or {})
-    if code == "unauthenticated":
-        all_headers["WWW-Authenticate"] = "Bearer"
-    if code == "store_unavailable":
-        all_headers["Retry-After"] = str(_STORE_RETRY_AFTER_SECONDS)
-    return JSONResponse(
-        body | dict(extra or {}),
-        status_code=kind.status,
-        headers=all_headers,
-        media_type=MEDIA_TYPE,
-    )
+    return body | dict(extra or {})
 
 
 def code_for_status(status: int) -> str:

@@ -7,7 +7,7 @@ from app.routers.cursors import decode_position
 from app.routers.deps import CallerDep, ConversationPath, CursorText, Limit, StateDep
 from app.routers.exchange import KEYED, ExchangeDep
 from app.routers.message_schemas import MessageBody, MessagePage, message_output
-from app.routers.posting import MAY_ANSWER, POSTED, answer_to
+from app.routers.posting import MAY_ANSWER, POSTED, DryRun, answer_to
 from app.routers.turn_schemas import PostedTurnOutput
 from app.services.conversations import list_messages
 from app.turn.ids import ConversationId
@@ -27,14 +27,17 @@ async def post_a_message(
     conversation_id: ConversationPath,
     body: MessageBody,
     exchange: ExchangeDep,
+    *,
+    dry_run: DryRun = False,
 ) -> Response:
     """Opens a turn, or goes on with the one that waits.
 
     The conversation is made when it is new. A message whose `messageId` is known has no further
     effect and answers with the turn that took it. `Prefer: wait=20` waits until the turn rests,
-    at most 60 s; `Accept: text/event-stream` answers with the turn's events.
+    at most 60 s; `Accept: text/event-stream` answers with the turn's events. With `dryRun=true`
+    the answer says what the message would do, and nothing is done.
     """
-    return await answer_to(exchange, body, conversation_id)
+    return await answer_to(exchange, body, conversation_id, is_dry_run=dry_run)
 
 
 @router.get(

@@ -1,8 +1,8 @@
-"""What every route that takes a user's message does with it."""
+"""What every route that takes a user's message does with it: foresee it, or take it and answer."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import Response
+from fastapi import Query, Response
 
 from app.http.etags import TURN_HEADERS
 from app.http.openapi import may_answer
@@ -10,14 +10,22 @@ from app.http.sse import EVENT_STREAM
 from app.ports import StoredTurn
 from app.routers.answers import json_answer, posted_turn, turn_headers
 from app.routers.exchange import Exchange
+from app.routers.foreseen_schemas import ForeseenOutput, foreseen_output, refused_output
 from app.routers.message_schemas import MessageBody
 from app.services.deps import Caller
 from app.services.drafts import Draft, conversation_of
+from app.services.errors import Refused
+from app.services.foreseen import foresee
 from app.services.messages import Posted, post_message
+from app.turn.errors import Rejected
 from app.turn.ids import AgentId, ConversationId, MessageId
 
 POSTED: dict[int | str, dict[str, Any]] = {
-    200: EVENT_STREAM,
+    200: {
+        "model": ForeseenOutput,
+        "description": f"What it would do, for `dryRun=true`. {EVENT_STREAM['description']}",
+        "content": EVENT_STREAM["content"],
+    },
     202: {"headers": TURN_HEADERS},
 }
 """How the answers of these routes are described."""
@@ -30,19 +38,27 @@ MAY_ANSWER = may_answer(
     "messages_required",
 )
 
+DryRun = Annotated[
+    bool,
+    Query(alias="dryRun", description="Only say what the message would do now; nothing is kept."),
+]
+
 
 async def answer_to(
     exchange: Exchange,
     body: MessageBody,
     conversation_id: str | None,
     *,
+    is_dry_run: bool,
     starts: bool = False,
 ) -> Response:
-    """The turn that has taken the message.
+    """The turn that has taken the message; for a dry run what the message would do.
 
     Without a conversation one is made; with `starts` the message opens a turn or is refused.
     """
     draft = _draft(exchange, body, conversation_id, starts=starts)
+    if is_dry_run:
+        return await _foreseen(exchange, draft)
 
     async def post(caller: Caller) -> Posted:
         return await post_message(exchange.services, caller, draft)
@@ -75,3 +91,12 @@ def _draft(
         starts=starts,
         hold=body.hold,
     )
+
+
+async def _foreseen(exchange: Exchange, draft: Draft) -> Response:
+    services = exchange.services
+    try:
+        foreseen = foreseen_output(await foresee(services, exchange.caller, draft))
+    except (Rejected, Refused) as refusal:
+        foreseen = refused_output(refusal, draft, services)
+    return json_answer(foreseen, 200, {})

@@ -8,7 +8,7 @@ from app.http.sse import EVENT_STREAM
 from app.routers.deps import ConversationPath, IfMatch, TurnPath
 from app.routers.exchange import KEYED, ExchangeDep
 from app.routers.message_schemas import MessageBody
-from app.routers.posting import MAY_ANSWER, POSTED, answer_to
+from app.routers.posting import MAY_ANSWER, POSTED, DryRun, answer_to
 from app.routers.turn_schemas import PostedTurnOutput, TurnOutput
 from app.services.deps import Caller
 from app.services.turns import Commanded, resume
@@ -33,13 +33,15 @@ async def start_a_turn(
     conversation_id: ConversationPath,
     body: MessageBody,
     exchange: ExchangeDep,
+    *,
+    dry_run: DryRun = False,
 ) -> Response:
     """Opens a turn, and never goes on with another: an active one, waiting or not, is in its way.
 
     The conversation is made when it is new. A message whose `messageId` is known is answered with
     the turn that took it. `whenRunning` has no say here.
     """
-    return await answer_to(exchange, body, conversation_id, starts=True)
+    return await answer_to(exchange, body, conversation_id, is_dry_run=dry_run, starts=True)
 
 
 @router.post(
@@ -50,13 +52,15 @@ async def start_a_turn(
     dependencies=[KEYED],
     openapi_extra=MAY_ANSWER,
 )
-async def start_a_turn_of_its_own(body: MessageBody, exchange: ExchangeDep) -> Response:
+async def start_a_turn_of_its_own(
+    body: MessageBody, exchange: ExchangeDep, *, dry_run: DryRun = False
+) -> Response:
     """Opens a turn in a new conversation, under an id of the server's.
 
     A `messageId` belongs to the conversation that was made for it: sent again by the same caller,
     the message is answered with the turn it has opened.
     """
-    return await answer_to(exchange, body, None, starts=True)
+    return await answer_to(exchange, body, None, is_dry_run=dry_run, starts=True)
 
 
 @router.post(

@@ -97,6 +97,19 @@ async def test_starts_and_runs_are_commands_of_their_own(rig: Rig) -> None:
     ]
 
 
+async def test_a_dry_run_leaves_no_row_whatever_it_says(rig: Rig, still: dict[str, Any]) -> None:
+    request, conversation = fresh_id(), still["conversationId"]
+
+    for path in (f"/conversations/{conversation}/messages", f"/conversations/{conversation}/turns"):
+        for agent in ("clerk", "patient"):
+            said = {"content": "x", "agentId": agent}
+            answer = await rig.post(f"{path}?dryRun=true", said, X_Request_Id=request)
+            assert answer.status_code == 200
+
+    assert await audited(rig, request) == []
+    assert await unchanged(rig, still)
+
+
 async def test_an_accepted_command_says_what_it_changed(rig: Rig) -> None:
     waiting = await rig.waiting()
     request = fresh_id()

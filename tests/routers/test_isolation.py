@@ -107,8 +107,11 @@ async def test_another_user_cannot_write_into_a_conversation(
             await user.post(f"{path}/turns", json={"content": "hi"}),
             await user.put(path),
         ]
+        foreseen = await user.post(f"{path}/messages?dryRun=true", json={"content": "hi"})
 
     assert [answer.json()["code"] for answer in answers] == ["conversation_not_found"] * 4
+    assert foreseen.json()["turnId"] is None
+    assert foreseen.json()["problem"] == answers[0].json()
     assert await unchanged(rig, still)
 
 

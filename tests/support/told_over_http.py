@@ -25,6 +25,7 @@ from app.turn import inputs as i
 from app.turn.actions import actions
 from app.turn.agent import Agent
 from app.turn.decide import decide
+from app.turn.effects import brought
 from app.turn.errors import Rejected, TurnTerminal
 from app.turn.events import Event
 from app.turn.evolve import advance
@@ -148,6 +149,8 @@ class ToldOverHttp(Told):
         self.world.now[0] = self.at
         before = self.turn
         expected = _decided(self, given)
+        if isinstance(given, i.PostMessage):
+            self._check_foreseen(given, expected)
         answer = self._report(given) if isinstance(given, i.Report) else self._request(given)
         self.turn = self._stored(before.identity.turn_id)
         if isinstance(expected, Rejected):
@@ -189,6 +192,21 @@ class ToldOverHttp(Told):
         assert body["currentVersion"] == self.turn.version
         offered = actions(self.turn, at=self.at)
         assert body["allowedActions"] == [action_json(action) for action in offered]
+
+    def _check_foreseen(self, given: i.PostMessage, expected: tuple[Event, ...] | Rejected) -> None:
+        """A dry run says what is about to happen, and changes nothing."""
+        path = f"/conversations/{self.conversation_id}/messages?dryRun=true"
+        foreseen = self._post(path, _said(given.message)).json()
+        assert self._stored(self.turn.identity.turn_id) == self.turn, "a dry run changed the turn"
+        if isinstance(expected, TurnTerminal):
+            assert foreseen["effect"] == "OPEN"
+        elif isinstance(expected, Rejected):
+            assert (foreseen["effect"], foreseen["problem"]["code"]) == ("REFUSE", expected.code)
+        else:
+            what = brought(self.turn, expected)
+            closes = [result.call_id for result in what.closes]
+            assert foreseen["effect"] == what.effect
+            assert [each["callId"] for each in foreseen["closes"]] == closes
 
     def _request(self, given: i.Request) -> httpx.Response:
         path, body = _address(given, self.turn, self.conversation_id)
