@@ -2,6 +2,7 @@
 
 import json
 import re
+import secrets
 from datetime import timedelta
 from email.utils import parsedate_to_datetime
 
@@ -72,6 +73,43 @@ async def test_a_cut_address_is_an_unknown_conversation(console: Console) -> Non
     console.expects("404|422")
     await console.open("#c=%E0%A4%A")
     await expect(console.page.locator(".empty")).to_be_visible()
+
+
+async def test_a_turn_on_hold_says_so_and_is_run_from_the_composer(
+    new_console: NewConsole,
+) -> None:
+    console = await new_console()
+    page, conversation = console.page, f"held-{secrets.token_hex(4)}"
+    sent = await page.request.post(
+        f"{console.origin}conversations/{conversation}/messages",
+        data={"content": "Hello", "hold": True},
+    )
+    assert sent.status == 202
+    await console.open(f"#c={conversation}")
+
+    await console.has_status("On hold")
+    await expect(page.locator(".will")).to_contain_text("It begins when it is told to run.")
+    await expect(page.locator(".step").last).to_have_text("On hold")
+    await expect(page.locator(".spin")).to_have_count(0)
+    await expect(console.stop).to_have_count(0)
+    await page.locator(".composer [data-command=RUN]").click()
+
+    await console.has_status("Completed")
+    await expect(page.locator("[data-command=RUN]")).to_have_count(0)
+
+
+async def test_a_turn_on_hold_is_cancelled_from_the_composer(new_console: NewConsole) -> None:
+    console = await new_console(width=390)
+    conversation = f"held-{secrets.token_hex(4)}"
+    await console.page.request.post(
+        f"{console.origin}conversations/{conversation}/turns",
+        data={"content": "Hello", "hold": True},
+    )
+    await console.open(f"#c={conversation}")
+
+    await console.has_status("On hold")
+    assert not await console.scrolls_sideways()
+    await console.cancel_from_the_composer()
 
 
 async def test_a_refused_message_stays_in_the_composer(console: Console) -> None:

@@ -11,6 +11,7 @@ const MAIN = {
   RETRY_MODEL: ["Retry", "retry", "Retrying"],
   CONTINUE: ["Try now", "retry", "Trying"],
   RESUME: ["Resume", "splice", "Resuming"],
+  RUN: ["Run", "splice", "Starting"],
 };
 
 /** The one that goes on with the turn, if there is one. */

@@ -96,6 +96,7 @@ export const api = {
   turn: (turn) => call("GET", `/turns/${id(turn)}`),
   resume: (turn, command, failureId) =>
     call("POST", `/turns/${id(turn)}/resume`, failureId ? { command, failureId } : { command }),
+  run: (turn) => call("POST", `/turns/${id(turn)}/run`, {}),
   pause: (turn) => call("POST", `/turns/${id(turn)}/pause`, {}),
   cancel: (turn) => call("POST", `/turns/${id(turn)}/cancel`, {}),
 };

@@ -25,7 +25,8 @@ export class Commands {
   resume(action, width) {
     const { turn } = this.#thread;
     const failureId = action.command === "RETRY_MODEL" ? action.failureId ?? turn.failureId : null;
-    return this.#carryOut({ ...idle(), busy: true, width }, () => api.resume(turn.turnId, action.command, failureId), true);
+    const request = () => (action.command === "RUN" ? api.run(turn.turnId) : api.resume(turn.turnId, action.command, failureId));
+    return this.#carryOut({ ...idle(), busy: true, width }, request, true);
   }
 
   pause(width) {

@@ -72,8 +72,8 @@ export function composer(place, on) {
   function drawActs() {
     const { turn, act } = state;
     const atWork = Boolean(turn) && works(turn.status);
-    const stop = actionOf(turn, "PAUSE");
-    const resume = actionOf(turn, "RESUME");
+    const stop = turn?.held ? null : actionOf(turn, "PAUSE");
+    const resume = actionOf(turn, "RESUME") ?? actionOf(turn, "RUN");
     const cancel = atWork && actionOf(turn, "CANCEL")?.enabled;
     const shape = JSON.stringify([turn?.status, stop, resume, cancel, turn?.pauseRequested, act, Boolean(state.problem)]);
     if (shape === actsShape) return;
@@ -82,7 +82,7 @@ export function composer(place, on) {
     const asking = act.asking && atWork;
     const problem = act.problem && atWork && !asking ? [why(act.problem)] : [];
     final.replaceChildren(
-      ...(cancel ? cancelButtons({ asking, busy: act.cancelling, on, keep: "Let it work", problem: act.problem }) : []),
+      ...(cancel ? cancelButtons({ asking, busy: act.cancelling, on, keep: turn.held ? "Keep it on hold" : "Let it work", problem: act.problem }) : []),
       ...problem);
     pause.replaceChildren(
       ...(stop && !asking && !turn.cancelRequested ? [stopButton(stop, { turn, stopping: act.stopping, width: act.width, on })] : []),

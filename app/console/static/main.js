@@ -87,10 +87,12 @@ function drawHead() {
   const version = thread.turn?.agentVersion ?? "";
   say(sub, thread.turn ? `${thread.turn.agentId} ${version.length > 12 ? version.slice(0, 8) : version}`.trim() : item?.agentId ?? "");
   const status = thread.turn?.status ?? "";
+  const held = thread.turn?.held === true;
+  const shape = `${status}${held}`;
   chip.hidden = !status;
-  if (status === chipShape || !status) return;
-  chipShape = status;
-  const [word, symbol, tone] = wordsOf(status);
+  if (shape === chipShape || !status) return;
+  chipShape = shape;
+  const [word, symbol, tone] = wordsOf(status, held);
   chip.className = `chip ${tone}`;
   chip.replaceChildren(icon(symbol, symbol === "run" ? "spin" : ""), word);
 }

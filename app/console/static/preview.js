@@ -17,6 +17,7 @@ function stopping(running) {
 }
 
 function atWork(turn, message, running) {
+  if (turn.held) return ["pause", "On hold.", "It begins when it is told to run. Your text is kept here."];
   if (turn.pauseRequested && !turn.cancelRequested) return stopping(running);
   return ["run", "The agent is working.", reasonOf(message) || "Your text is kept here; send it when this turn has ended."];
 }

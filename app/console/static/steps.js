@@ -167,20 +167,20 @@ function endView(step) {
 
 export const showsEnd = (step) => step.type in ENDED || step.stopReason in STOPPED;
 
-const PHASES = { starting: "Starting", asking: "Asking the model", cancelling: "Cancelling", stopping: "Stopping" };
+const PHASES = { starting: "Starting", asking: "Asking the model", cancelling: "Cancelling", stopping: "Stopping", held: "On hold" };
 
 /** What happens while nothing is to be seen yet. */
 function workView() {
   const text = h("span", { class: "small muted" });
   let step = null;
   const tick = () => {
-    const waited = step?.since ? serverNow() - step.since : 0;
+    const waited = step?.since && step.phase !== "held" ? serverNow() - step.since : 0;
     say(text, `${PHASES[step?.phase] ?? "Working"}${waited >= 3000 ? `, ${long(waited)}` : ""}`);
   };
   return {
     body: [text],
-    node: () => icon("run", "c-run spin"),
-    classes: () => "live",
+    node: (next) => (next.phase === "held" ? icon("pause", "c-wait") : icon("run", "c-run spin")),
+    classes: (next) => (next.phase === "held" ? "" : "live"),
     tick,
     update(next) { step = next; tick(); },
   };
@@ -205,7 +205,7 @@ export function stepView(step, context) {
       view.update(next, current);
       if (opens) return;
       element.className = `step ${view.classes?.(next) ?? ""}`.trim();
-      const symbol = `${next.open}${next.icon}`;
+      const symbol = `${next.open}${next.icon}${next.phase === "held"}`;
       if (node && mark !== symbol) { mark = symbol; node.replaceChildren(view.node(next)); }
     },
   };

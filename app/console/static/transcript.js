@@ -13,7 +13,7 @@ function shown(line, turn) {
   const last = steps.at(-1);
   const busy = last?.live || (last?.kind === "calls" && last.calls.some((call) => call.state === "running"));
   if (turn && works(turn.status) && line.ended === null && !line.openWait && !busy) {
-    const asked = turn.cancelRequested ? "cancelling" : turn.pauseRequested ? "stopping" : null;
+    const asked = turn.held ? "held" : turn.cancelRequested ? "cancelling" : turn.pauseRequested ? "stopping" : null;
     const phase = asked ?? line.phase;
     steps.push({ key: "work", kind: "work", rev: `${phase}${line.phaseSince}`, phase, since: line.phaseSince });
   }

@@ -18,9 +18,12 @@ export const STATUS = {
   BUDGET_EXCEEDED: ["Limit reached", "cut", ""],
 };
 
+/** A turn that is READY and begins only when somebody says so. */
+const HELD = ["On hold", "pause", "wait"];
+
 const WAITS = /^(WAITING_|RETRY_SCHEDULED|PAUSED)/;
 
-export const wordsOf = (status) => STATUS[status] ?? [status, "info", ""];
+export const wordsOf = (status, held = false) => (held ? HELD : STATUS[status] ?? [status, "info", ""]);
 export const waits = (status) => WAITS.test(status ?? "");
 export const works = (status) => status === "READY" || status === "RUNNING";
 export const active = (status) => works(status) || waits(status);
