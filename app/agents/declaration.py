@@ -1,6 +1,6 @@
 """An agent as its user writes it down."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -10,6 +10,7 @@ from app.ports import LoadedAgent, Tool
 from app.turn.agent import Agent as CoreAgent
 from app.turn.agent import Limits, OnModelFailure, RetryPolicy
 from app.turn.ids import AgentId, AgentVersion
+from app.turn.transcript import Outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +38,12 @@ class Agent:
     """What the final answer must be: a model, a dataclass, any type that pydantic validates."""
     limits: Limits = field(default_factory=Limits)
     """Iterations and steps 1 to 1,000,000, tools in parallel 1 to 256."""
+    interruption_text: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What the model reads of a call that was interrupted, in place of our words.
+
+    By outcome (`not_started`, `unknown`, `cancelled`, `superseded`) a template of 1 to 2,000
+    characters, in which `{toolName}`, `{reason}`, `{callId}` and `{turnId}` are filled in.
+    """
 
     def __post_init__(self) -> None:
         rules.check_name("id", self.id, f"agent {self.id!r}")
@@ -50,6 +57,8 @@ class Agent:
         rules.check_on_model_failure(self.on_model_failure, where)
         rules.checked_output(self.output, where)
         rules.check_limits(self.limits, where)
+        rules.check_interruption_text(self.interruption_text, where)
+        object.__setattr__(self, "interruption_text", MappingProxyType({**self.interruption_text}))
 
     @property
     def declaration_hash(self) -> str:
@@ -64,6 +73,7 @@ class Agent:
             limits=self.limits,
             on_model_failure=self.on_model_failure,
             output_schema=None if output is None else output.schema,
+            interruption_text=self.interruption_text,
         )
 
     @property
@@ -84,6 +94,9 @@ class Agent:
             limits=self.limits,
             on_model_failure=self.on_model_failure,
             output_schema=None if output is None else output.schema,
+            interruption_text=MappingProxyType(
+                {Outcome(outcome): text for outcome, text in self.interruption_text.items()}
+            ),
         )
         by_name = {tool.spec.name: tool for tool in self.tools}
         return LoadedAgent(agent=core, tools=MappingProxyType(by_name), output=output)

@@ -5,7 +5,7 @@ so that a later release may add options without changing the hash of agents that
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from datetime import timedelta
 from hashlib import sha256
@@ -13,7 +13,7 @@ from hashlib import sha256
 from app.turn.agent import Limits, OnError, OnModelFailure, RetryPolicy, ToolSpec
 
 
-def declaration_hash(
+def declaration_hash(  # noqa: PLR0913 - one for each part of a declaration
     *,
     agent_id: str,
     instructions: str,
@@ -23,6 +23,7 @@ def declaration_hash(
     limits: Limits,
     on_model_failure: OnModelFailure = "wait",
     output_schema: str | None = None,
+    interruption_text: Mapping[str, str],
 ) -> str:
     """SHA-256, as 64 hex digits, of the declaration in canonical JSON."""
     written: dict[str, object] = {
@@ -37,6 +38,8 @@ def declaration_hash(
         written["onModelFailure"] = on_model_failure
     if output_schema is not None:
         written["output"] = json.loads(output_schema)
+    if interruption_text:
+        written["interruptionText"] = dict(interruption_text)
     return sha256(_canonical(written).encode(errors="surrogatepass")).hexdigest()
 
 

@@ -5,7 +5,7 @@ Values come in as `object`: a declaration is written by hand and may hold anythi
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import NoReturn, cast
 
@@ -13,10 +13,14 @@ from app.agents.errors import AgentDeclarationError
 from app.agents.structured import NoOutputTypeError, OutputType, output_type
 from app.ports import Tool
 from app.turn.agent import Limits, RetryPolicy, ToolSpec
+from app.turn.interruption import PLACEHOLDERS, WORDS, unknown_placeholders
 
 _NAME = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 _MODEL = re.compile(r"[^\s\x00-\x1f\x7f\ud800-\udfff]{1,256}")
 _LONGEST = timedelta(days=30)
+
+_LONGEST_TEMPLATE = 2_000
+_INTERRUPTED = tuple(outcome.value for outcome in WORDS)
 
 _MOST = {
     "max_iterations": 1_000_000,
@@ -88,6 +92,26 @@ def check_limits(value: object, where: str) -> None:
         _refuse(where, "limits must be a Limits", value)
     for name, most in _MOST.items():
         _check_whole(f"limits.{name}", getattr(value, name), 1, most, where)
+
+
+def check_interruption_text(value: object, where: str) -> None:
+    if not isinstance(value, Mapping):
+        _refuse(where, "interruption_text must map outcomes to templates", value)
+    for outcome, template in cast("Mapping[object, object]", value).items():
+        if outcome not in _INTERRUPTED:
+            known = ", ".join(_INTERRUPTED)
+            _refuse(where, f"interruption_text has an outcome that is none of {known}", outcome)
+        _check_template(f"interruption_text[{outcome!r}]", template, where)
+
+
+def _check_template(part: str, value: object, where: str) -> None:
+    if not (isinstance(value, str) and value.strip() and len(value) <= _LONGEST_TEMPLATE):
+        _refuse(where, f"{part} must be a text of 1 to {_LONGEST_TEMPLATE:,} characters", value)
+    _check_storable(part, value, where)
+    unknown = unknown_placeholders(value)
+    if unknown:
+        known = ", ".join(f"{{{name}}}" for name in sorted(PLACEHOLDERS))
+        _refuse(where, f"{part} may name {known}, not {{{unknown[0]}}}")
 
 
 def _tool(value: object, where: str) -> Tool:

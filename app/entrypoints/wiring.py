@@ -126,7 +126,7 @@ def _services(
         turns=turns,
         conversations=PostgresConversations(database),
         audit=PostgresAudit(database),
-        writer=TurnWriter(store=turns, wakeups=wakeups, clock=clock),
+        writer=TurnWriter(store=turns, wakeups=wakeups, clock=clock, catalog=catalog),
         catalog=catalog,
         wakeups=wakeups,
         live_text=LiveText(),

@@ -51,7 +51,7 @@ def stream_event(followed: Followed, identity: Identity, reader: Reader) -> Stre
     )
 
 
-def event_data(  # noqa: C901 - it only routes
+def event_data(  # noqa: C901, PLR0912 - it only routes
     event: e.Event, reader: Reader
 ) -> Mapping[str, Any]:
     """The `data` of an event: what its value holds, named as on the wire."""
@@ -66,8 +66,10 @@ def event_data(  # noqa: C901 - it only routes
             return _failure_data(event, reader)
         case e.ToolAttemptFailed():
             return _attempt_failed(event)
-        case e.ToolCompleted() | e.ToolFailed() | e.ToolInterrupted():
+        case e.ToolCompleted() | e.ToolFailed():
             return {"position": event.position} | _result(event.result)
+        case e.ToolInterrupted():
+            return _interrupted(event)
         case e.StepRecovered():
             return _recovered(event)
         case e.TurnFailed():
@@ -122,7 +124,7 @@ def _failure_data(event: e.ModelFailed | e.TurnSuspended, reader: Reader) -> dic
     shown = {"modelFailure": failure and failure.model_dump(mode="json")}
     match event:
         case e.ModelFailed(attempt_id=attempt_id):
-            return {"attemptId": attempt_id} | shown
+            return {"attemptId": attempt_id} | shown | {"usage": _usage(event.usage)}
         case e.TurnSuspended(suspension_type=kind, requested_at=requested_at):
             return {
                 "suspensionType": kind,
@@ -150,6 +152,11 @@ def _attempt_failed(event: e.ToolAttemptFailed) -> dict[str, Any]:
         "error": event.error,
         "nextRunnableAt": event.retry_at,
     }
+
+
+def _interrupted(event: e.Interruption) -> dict[str, Any]:
+    why = {"reason": event.reason, "sourceMessageId": event.source_message_id}
+    return {"position": event.position} | _result(event.result) | why
 
 
 def _result(result: ToolResult) -> dict[str, Any]:

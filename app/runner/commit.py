@@ -16,6 +16,7 @@ from typing import TypeAlias
 import structlog
 
 from app.ports import (
+    AgentCatalog,
     Claim,
     ClaimLost,
     Clock,
@@ -82,6 +83,7 @@ class TurnWriter:
     store: TurnStore
     wakeups: Wakeups
     clock: Clock
+    catalog: AgentCatalog
 
     async def request(
         self,
@@ -104,9 +106,15 @@ class TurnWriter:
         def decision(now: Turn, at: datetime) -> tuple[Event, ...]:
             if expected_version not in (None, now.version):
                 raise VersionMoved(now, expected_version)
-            return decide_request(now, given, at=at)
+            return decide_request(now, given, at=at, agent=self._agent_of(now))
 
         return await self._write(turn, decision, None, command_of)
+
+    def _agent_of(self, turn: Turn) -> Agent | None:
+        """For its words alone: a request needs no agent."""
+        identity = turn.identity
+        loaded = self.catalog.load(identity.agent_id, identity.agent_version)
+        return None if loaded is None else loaded.agent
 
     async def report(self, turn: Turn, given: Report, agent: Agent, claim: Claim) -> Written:
         """Store what a worker has seen or is about to do.

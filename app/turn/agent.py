@@ -1,11 +1,13 @@
 """What the core and the runner must know of an agent: a frozen value, one per version."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from typing import Literal, TypeAlias
 
 from app.turn.ids import AgentId, AgentVersion
+from app.turn.transcript import Outcome
 
 
 class Effect(StrEnum):
@@ -106,6 +108,8 @@ class Agent:
     output_schema: str | None = None
     """The JSON Schema that final answers must fit, as JSON text."""
     limits: Limits = field(default_factory=Limits)
+    interruption_text: Mapping[Outcome, str] = field(default_factory=dict[Outcome, str])
+    """Templates of what the model reads of a call that was interrupted, by its outcome."""
 
     def tool(self, name: str) -> ToolSpec | None:
         """The tool of that name, or `None` when this version has no such tool."""

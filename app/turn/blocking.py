@@ -11,7 +11,7 @@ from app.turn.agent import Agent
 from app.turn.evolve import advance
 from app.turn.ids import CallId
 from app.turn.state import Turn
-from app.turn.transcript import Outcome, ToolResult
+from app.turn.transcript import InterruptionReason, Outcome, ToolResult
 
 _WORDS = (
     "The call was not started, because a call before it failed that it may depend on. "
@@ -50,6 +50,7 @@ def given_up(turn: Turn, ended: tuple[e.Event, ...], agent: Agent) -> tuple[e.Ev
                 outcome=Outcome.NOT_STARTED,
                 content=_WORDS,
             ),
+            reason=InterruptionReason.EARLIER_CALL_FAILED,
         )
         for call in advance(turn, ended).open_calls
         if call.position > first

@@ -24,6 +24,7 @@ from app.turn import events as e
 from app.turn import inputs as i
 from app.turn.agent import Agent
 from app.turn.evolve import advance
+from app.turn.interruption import in_words_of
 from app.turn.next_step import RecoverLostStep, Rest, next_step
 from app.turn.state import CallingModel, RetryScheduled, RunningTools, ToolRetryScheduled, Turn
 from app.turn.steps import begin_next, cancelled, end_step, failed
@@ -35,6 +36,10 @@ def decide(turn: Turn, given: i.Input, *, at: datetime, agent: Agent) -> tuple[e
     Raises:
         Rejected: a request does not fit the turn as it is. Reports are never refused.
     """
+    return in_words_of(agent, turn, _decided(turn, given, at=at, agent=agent))
+
+
+def _decided(turn: Turn, given: i.Input, *, at: datetime, agent: Agent) -> tuple[e.Event, ...]:
     match given:
         case i.BeginStep():
             return _begun(turn, given, at=at, agent=agent)
@@ -49,7 +54,7 @@ def decide(turn: Turn, given: i.Input, *, at: datetime, agent: Agent) -> tuple[e
             | i.Pause()
             | i.Cancel()
         ):
-            return decide_request(turn, given, at=at)
+            return _requested(turn, given, at=at)
         case _ if given.attempt_id != turn.attempt_in_flight:
             return ()
         case i.StepCrashed():
@@ -62,14 +67,26 @@ def decide(turn: Turn, given: i.Input, *, at: datetime, agent: Agent) -> tuple[e
             return _model_reported(turn, given, at=at, agent=agent)
 
 
-def decide_request(  # noqa: C901 - it only routes
-    turn: Turn, given: i.Request, *, at: datetime
+def decide_request(
+    turn: Turn, given: i.Request, *, at: datetime, agent: Agent | None = None
 ) -> tuple[e.Event, ...]:
     """`decide` for a person's request, which needs no agent: cancelling always works (T97).
+
+    Args:
+        turn: as it is.
+        given: what is asked.
+        at: now.
+        agent: the turn's, where it is there: calls that are closed are told of in its words.
 
     Raises:
         Rejected: the request does not fit the turn as it is.
     """
+    return in_words_of(agent, turn, _requested(turn, given, at=at))
+
+
+def _requested(  # noqa: C901 - it only routes
+    turn: Turn, given: i.Request, *, at: datetime
+) -> tuple[e.Event, ...]:
     match given:
         case i.PostMessage():
             return decide_requests.message_posted(turn, given, at=at)

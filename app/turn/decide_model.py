@@ -52,7 +52,10 @@ def answered(
     useless = _useless(given.answer)
     if useless is not None:
         gave_up = i.ModelGaveUp(
-            attempt_id=given.attempt_id, failure=useless, failure_id=given.failure_id
+            attempt_id=given.attempt_id,
+            failure=useless,
+            failure_id=given.failure_id,
+            usage=given.answer.usage,
         )
         return gave_up_on(turn, state, gave_up, at=at, agent=agent)
     if given.answer.tool_calls and given.answer.stop_reason not in _CALLS_NOT_TRUSTED:
@@ -86,7 +89,7 @@ def gave_up_on(
     )
     return (
         *_pieces(state, given.text, given.reasoning),
-        e.ModelFailed(attempt_id=given.attempt_id, record=record),
+        e.ModelFailed(attempt_id=given.attempt_id, record=record, usage=given.usage),
         end_step(turn),
         *_what_then(turn, record, due_at, agent, at=at),
     )

@@ -35,7 +35,7 @@ from app.turn.state import (
     WaitingForModel,
 )
 from app.turn.steps import cancelled, end_step
-from app.turn.transcript import Outcome, UserMessage
+from app.turn.transcript import InterruptionReason, Outcome, UserMessage
 
 _Command: TypeAlias = Literal[
     "RETRY_MODEL", "RETRY", "CONTINUE", "RESUME", "USER_MESSAGE", "REPLAN_WITH_MESSAGE"
@@ -145,8 +145,13 @@ def _replanned(
     turn: Turn, message: UserMessage, command: _Command, at: datetime
 ) -> tuple[e.Event, ...]:
     """One result per open call in declared order, then the message (table 2.3, RP)."""
+    is_replan = command == "REPLAN_WITH_MESSAGE"
+    reason = InterruptionReason.REPLANNED if is_replan else InterruptionReason.USER_MESSAGE
     return (
-        *(interrupted(call, Outcome.SUPERSEDED) for call in turn.open_calls),
+        *(
+            interrupted(call, Outcome.SUPERSEDED, reason, source_message_id=message.message_id)
+            for call in turn.open_calls
+        ),
         e.MessageAdded(position=turn.next_position, message=message),
         resumed(turn, command, at=at, correlation_id=message.message_id),
     )

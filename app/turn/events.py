@@ -5,17 +5,18 @@ the name readers see (turn semantics, section 2.6). An event that adds a message
 carries its position; the message itself is stored once, in the transcript.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal, TypeAlias
 
 from app.turn.agent import Effect, Limits
 from app.turn.failures import FailureRecord
-from app.turn.ids import AttemptId, CallId, Identity
+from app.turn.ids import AttemptId, CallId, Identity, MessageId
 from app.turn.state import Cursor, LimitName, PauseCause, Status
 from app.turn.transcript import (
     AssistantMessage,
     ClosingMessage,
+    InterruptionReason,
     Message,
     NoticeMessage,
     StopReason,
@@ -213,6 +214,8 @@ class ModelCompleted:
 class ModelFailed:
     attempt_id: AttemptId
     record: FailureRecord
+    usage: Usage = field(default_factory=Usage)
+    """Of the request, where its answer came and was none."""
     type: Literal["MODEL_FAILED"] = "MODEL_FAILED"
 
 
@@ -295,7 +298,15 @@ class ToolInterrupted:
 
     position: int
     result: ToolResult
+    reason: InterruptionReason | None = None
+    """`None` in journals that were written before reasons were kept."""
+    source_message_id: MessageId | None = None
+    """The message that the call was given up for."""
     type: Literal["TOOL_INTERRUPTED"] = "TOOL_INTERRUPTED"
+
+
+Interruption: TypeAlias = ToolInterrupted
+"""Events that answer a call without a result of its tool; each leaves a record."""
 
 
 Event: TypeAlias = (

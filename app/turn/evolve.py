@@ -95,7 +95,8 @@ def _changed(turn: Turn, event: e.Event) -> Turn:  # noqa: C901, PLR0912 - it on
         case e.StepStarted():
             return replace(turn, counters=_count(turn, steps=1))
         case e.ModelFailed():
-            return replace(turn, counters=_count(turn, model_failures=1))
+            counters = _count(turn, model_failures=1)
+            return replace(turn, counters=counters, usage=_added(turn.usage, event.usage))
         case e.CancellationRequested():
             return replace(turn, cancel_requested=True)
         case e.PauseRequested():

@@ -6,13 +6,13 @@ the shell and handed in, so that the core stays a function.
 """
 
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from app.turn.agent import Limits
 from app.turn.failures import ModelFailure, RequestRefused
 from app.turn.ids import AttemptId, CallId, FailureId
-from app.turn.transcript import ModelAnswer, Outcome, UserMessage
+from app.turn.transcript import ModelAnswer, Outcome, Usage, UserMessage
 
 # --- Requests ------------------------------------------------------------------------------------
 
@@ -132,6 +132,8 @@ class ModelGaveUp:
     text: str = ""
     """What had been received of the answer when it broke."""
     reasoning: str = ""
+    usage: Usage = field(default_factory=Usage)
+    """What the request is known to have cost all the same."""
     chance: float = 1.0
     """Uniform in [0, 1): the part of the back-off that jitter lets stand."""
 

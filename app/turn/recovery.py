@@ -19,7 +19,7 @@ from app.turn.agent import Agent, Effect
 from app.turn.interruption import interrupted
 from app.turn.state import CallingModel, OpenCall, RunningTools, Turn
 from app.turn.steps import then_begin
-from app.turn.transcript import Outcome
+from app.turn.transcript import InterruptionReason, Outcome
 
 
 def model_call_lost(
@@ -44,7 +44,11 @@ def tools_lost(
         recovery="RECOVER_TOOLS",
         calls=tuple(_rule(call) for call in state.calls),
     )
-    unknown = tuple(interrupted(call, Outcome.UNKNOWN) for call in state.calls if _reported(call))
+    unknown = tuple(
+        interrupted(call, Outcome.UNKNOWN, InterruptionReason.WORKER_LOST)
+        for call in state.calls
+        if _reported(call)
+    )
     return then_begin(turn, (recovered, *unknown), agent, given.next_attempt_id, at=at)
 
 

@@ -71,6 +71,10 @@ class LimitName(StrEnum):
     TOOL_CALLS = "max_tool_calls"
 
 
+SuspensionType: TypeAlias = Literal["MODEL", "RETRY"]
+"""What a suspended turn waits for."""
+
+
 class Cursor(StrEnum):
     """Where the turn goes on."""
 
@@ -328,6 +332,17 @@ class Turn:
         match self.state:
             case RetryScheduled(due_at=due_at) | ToolRetryScheduled(due_at=due_at):
                 return due_at
+            case _:
+                return None
+
+    @property
+    def suspension_type(self) -> SuspensionType | None:
+        """What the turn waits for; `None` while it is at work, paused or ended."""
+        match self.state:
+            case WaitingForModel():
+                return "MODEL"
+            case RetryScheduled() | ToolRetryScheduled():
+                return "RETRY"
             case _:
                 return None
 

@@ -14,6 +14,7 @@ from app.turn.ids import AttemptId
 from app.turn.interruption import closing
 from app.turn.limits import Broken, broken_limit, free_tool_calls
 from app.turn.state import Cursor, LimitName, PauseCause, ToolsDue, Turn
+from app.turn.transcript import InterruptionReason
 
 
 def begin_next(
@@ -36,7 +37,7 @@ def begin_next(
 def _stopped_by(broken: Broken, turn: Turn, limits: Limits, at: datetime) -> tuple[e.Event, ...]:
     if limits.is_blocking:
         return (e.TurnPaused(cause=PauseCause.LIMIT, requested_at=at, limit=broken.limit),)
-    return (*closing(turn, _LIMIT_WORDS), _ended_by(broken))
+    return (*closing(turn, _LIMIT_WORDS, InterruptionReason.LIMIT_REACHED), _ended_by(broken))
 
 
 def _ended_by(broken: Broken) -> e.Event:
@@ -98,12 +99,13 @@ def end_step(turn: Turn) -> e.StepCompleted:
 
 def cancelled(turn: Turn) -> tuple[e.Event, ...]:
     """The turn ends as cancelled, its history closed."""
-    return (*closing(turn, _CANCEL_WORDS), e.TurnCancelled())
+    return (*closing(turn, _CANCEL_WORDS, InterruptionReason.TURN_CANCELLED), e.TurnCancelled())
 
 
 def failed(turn: Turn, reason: str, detail: str = "") -> tuple[e.Event, ...]:
     """The turn ends as failed, its history closed."""
-    return (*closing(turn, _FAILED_WORDS), e.TurnFailed(reason=reason, detail=detail))
+    closed = closing(turn, _FAILED_WORDS, InterruptionReason.TURN_FAILED)
+    return (*closed, e.TurnFailed(reason=reason, detail=detail))
 
 
 def then_begin(

@@ -42,6 +42,18 @@ class Outcome(StrEnum):
     EXPIRED = "expired"
 
 
+class InterruptionReason(StrEnum):
+    """Why a call was answered without a result of its tool."""
+
+    USER_MESSAGE = "user_message"
+    REPLANNED = "replanned"
+    TURN_CANCELLED = "turn_cancelled"
+    TURN_FAILED = "turn_failed"
+    LIMIT_REACHED = "limit_reached"
+    WORKER_LOST = "worker_lost"
+    EARLIER_CALL_FAILED = "earlier_call_failed"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextPart:
     text: str

@@ -6,6 +6,7 @@ import pytest
 
 from app.agents import Agent, AgentDeclarationError, Limits, RetryPolicy
 from app.turn.agent import Agent as CoreAgent
+from app.turn.transcript import Outcome
 from tests.agents.tools import a_tool
 
 
@@ -34,6 +35,7 @@ def test_an_agent_becomes_a_value_of_the_core_together_with_its_tools() -> None:
         retry=RetryPolicy(max_retries=2),
         limits=Limits(max_steps=9),
         on_model_failure="fail",
+        interruption_text={"unknown": "Check {toolName}."},
     )
 
     loaded = declared.loaded()
@@ -47,6 +49,7 @@ def test_an_agent_becomes_a_value_of_the_core_together_with_its_tools() -> None:
         retry=RetryPolicy(max_retries=2),
         limits=Limits(max_steps=9),
         on_model_failure="fail",
+        interruption_text={Outcome.UNKNOWN: "Check {toolName}."},
     )
     assert (loaded.agent.agent_id, loaded.agent.version) == ("support", "3")
     assert loaded.tools == {"search": search, "save": save}
@@ -104,6 +107,19 @@ def test_other_ids_and_versions_are_refused(name: object) -> None:
         ({"limits": 5}, "limits must be a Limits, not 5"),
         ({"limits": limits(max_iterations=0)}, "limits.max_iterations must be a whole number"),
         ({"limits": limits(max_steps=1.5)}, "limits.max_steps must be a whole number from 1"),
+        ({"interruption_text": "Given up."}, "interruption_text must map outcomes to templates"),
+        (
+            {"interruption_text": {"completed": "Done."}},
+            "an outcome that is none of not_started, unknown, cancelled, superseded, not 'complete",
+        ),
+        ({"interruption_text": {"unknown": " "}}, "interruption_text['unknown'] must be a text of"),
+        ({"interruption_text": {"unknown": 5}}, "must be a text of 1 to 2,000 characters, not 5"),
+        ({"interruption_text": {"unknown": "x" * 2_001}}, "must be a text of 1 to 2,000 char"),
+        ({"interruption_text": {"unknown": "\ud800"}}, "must be text that UTF-8 can hold"),
+        (
+            {"interruption_text": {"unknown": "{toolName} {tool_name}"}},
+            "may name {callId}, {reason}, {toolName}, {turnId}, not {tool_name}",
+        ),
         ({"limits": limits(parallel_tools=257)}, "limits.parallel_tools must be a whole number"),
     ],
 )

@@ -96,6 +96,8 @@ def test_the_order_of_keys_and_the_spacing_of_a_schema_do_not_matter(
         replace(PLAIN, retry=RetryPolicy(max_delay=timedelta(seconds=61))),
         replace(PLAIN, limits=Limits(parallel_tools=1)),
         replace(PLAIN, on_model_failure="fail"),
+        replace(PLAIN, interruption_text={"unknown": "Check {toolName}."}),
+        replace(PLAIN, interruption_text={"cancelled": "Check {toolName}."}),
         replace(PLAIN, tools=[a_tool()]),
         replace(PLAIN, tools=[a_tool(block_following=True)]),
         replace(PLAIN, tools=[a_tool(effect=Effect.WRITES)]),

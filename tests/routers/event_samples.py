@@ -20,6 +20,7 @@ from app.turn.ids import (
 from app.turn.state import Cursor, LimitName, PauseCause
 from app.turn.transcript import (
     AssistantMessage,
+    InterruptionReason,
     Outcome,
     StopReason,
     TextPart,
@@ -103,7 +104,7 @@ SAMPLES: tuple[e.Event, ...] = (
             stop_reason=StopReason.TOOL_USE,
         ),
     ),
-    e.ModelFailed(attempt_id=ATTEMPT, record=RECORD),
+    e.ModelFailed(attempt_id=ATTEMPT, record=RECORD, usage=Usage(input_tokens=412)),
     e.ModelStopped(
         attempt_id=ATTEMPT,
         stop_reason=StopReason.REFUSAL,
@@ -122,5 +123,10 @@ SAMPLES: tuple[e.Event, ...] = (
         error="the search does not answer",
         retry_at=AT + timedelta(seconds=1),
     ),
-    e.ToolInterrupted(position=2, result=_result(Outcome.UNKNOWN, "it may or may not have run")),
+    e.ToolInterrupted(
+        position=2,
+        result=_result(Outcome.SUPERSEDED, "The call was given up."),
+        reason=InterruptionReason.USER_MESSAGE,
+        source_message_id=MessageId("msg_2"),
+    ),
 )

@@ -5,7 +5,7 @@
 3. At most one terminal event, and it is the last.
 4. Every call has at most one result, in its place behind the message that asked for it.
 5. Whenever the model is called the history is whole: every call answered, in order, no hole.
-6. The counters agree with the events.
+6. The counters and the tokens agree with the events.
 7. One notice at most says that an answer does not fit, and the model is called behind it; the value
    of an answer that fits comes once, in the commit that completes the turn.
 8. A call that is answered as not started without having been entered was never begun.
@@ -99,6 +99,9 @@ def _check_counters(events: Sequence[Event], turn: Turn) -> None:
     assert counters.retries == count(e.RetryWasScheduled)
     assert counters.steps == count(e.StepStarted)
     assert counters.tool_calls == count(e.ToolStarted)
+    spent = [x.usage for x in events if isinstance(x, e.ModelCompleted | e.ModelFailed)]
+    assert (turn.usage.input_tokens or 0) == sum(usage.input_tokens or 0 for usage in spent)
+    assert (turn.usage.output_tokens or 0) == sum(usage.output_tokens or 0 for usage in spent)
 
 
 def _check_hold(events: Sequence[Event]) -> None:

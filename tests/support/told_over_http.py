@@ -57,7 +57,8 @@ class AnyAgents:
         self._loaded[agent.agent_id, version] = LoadedAgent(agent=agent, tools={})
         return agent
 
-    def current(self, _agent_id: AgentId | None) -> LoadedAgent | None:
+    def current(self, agent_id: AgentId | None) -> LoadedAgent | None:
+        del agent_id
         return next(reversed(self._loaded.values()), None)
 
     def load(self, agent_id: AgentId, version: AgentVersion) -> LoadedAgent | None:
@@ -110,6 +111,7 @@ async def world(loop: asyncio.Runner, data_dir: Path) -> AsyncGenerator[World]:
                 store=runtime.services.turns,
                 wakeups=runtime.services.wakeups,
                 clock=lambda: now[0],
+                catalog=catalog,
             ),
         )
         app = api.create_app(replace(runtime, services=services))
