@@ -9,6 +9,7 @@ import orjson
 
 JsonObject: TypeAlias = Mapping[str, object]
 
+_MOST = 2**53 - 1  # the largest whole number that every reader of JSON has
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -62,10 +63,15 @@ def as_text(value: object) -> str:
 
 
 def as_count(value: object) -> int | None:
-    """The value where it is a whole number from 0 on; `True` is none."""
+    """The value where it is a whole number from 0 to 2^53 - 1; `True` is none.
+
+    What is larger is no count of anything, and nothing behind this could store or answer it.
+    """
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if 0 <= value <= _MOST else None
 
 
 def has_surrogate(text: str) -> bool:

@@ -80,6 +80,7 @@ def test_the_last_figures_win_and_empty_ones_erase_nothing() -> None:
         chunk({}, "stop", usage={"completion_tokens": 2, "prompt_cache_hit_tokens": 4}),
         chunk({}, usage={}),
         chunk({}, usage={"prompt_tokens": None, "completion_tokens": "many"}),
+        chunk({}, usage={"prompt_tokens": 10**30, "completion_tokens": -1}),
     )
 
     assert answer.usage == Usage(input_tokens=9, cached_input_tokens=4, output_tokens=2)
