@@ -38,7 +38,8 @@ async def test_the_curl_session_works_as_pasted(database_dsn: str, tmp_path: Pat
     assert "not 'another'" in lines[2]
     assert lines[3].startswith("Here is what I found")
     assert lines[4] == lines[3]
-    assert lines[5] == "event: TURN_STARTED"
+    assert lines[5].startswith("{'modelAttempts': 3, 'modelSuccesses': 2, ")
+    assert lines[6] == "event: TURN_STARTED"
     assert lines[-1] == "event: TURN_COMPLETED"
 
 

@@ -21,10 +21,22 @@ from app.routers import (
     sign_in,
     starts,
     turns,
+    usage,
 )
 from app.routers.deps import AppState
 
-_API = (conversations, messages, turns, starts, resume, events, agents, health, sign_in)
+_API = (
+    conversations,
+    messages,
+    turns,
+    starts,
+    resume,
+    events,
+    usage,
+    agents,
+    health,
+    sign_in,
+)
 
 
 def create_app(runtime: Runtime) -> FastAPI:

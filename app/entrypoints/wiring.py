@@ -34,6 +34,7 @@ from app.store.conversations import PostgresConversations
 from app.store.pool import Database, connected
 from app.store.replies import PostgresReplies
 from app.store.turns import PostgresTurns
+from app.store.usage import PostgresUsage
 from app.store.wakeups import PostgresWakeups
 from app.tools.demo import demo_tools
 from app.turn.ids import ActorId, TenantId
@@ -126,6 +127,7 @@ def _services(
         turns=turns,
         conversations=PostgresConversations(database),
         audit=PostgresAudit(database),
+        usage=PostgresUsage(database),
         writer=TurnWriter(store=turns, wakeups=wakeups, clock=clock, catalog=catalog),
         catalog=catalog,
         wakeups=wakeups,

@@ -7,8 +7,8 @@ from typing import Literal
 
 from app.turn.events import Event
 from app.turn.ids import ActorId, AgentId, CallId, ConversationId, MessageId, TenantId, TurnId
-from app.turn.state import Turn
-from app.turn.transcript import Message
+from app.turn.state import SuspensionType, Turn
+from app.turn.transcript import InterruptionReason, Message, Outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +145,45 @@ class JournalRow:
     sequence: int
     occurred_at: datetime
     events: Sequence[Event]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InterruptedCall:
+    """A call that was answered without a result of its tool."""
+
+    position: int
+    """Of the result that took its place in the transcript."""
+    call_id: CallId
+    tool_name: str
+    outcome: Outcome
+    reason: InterruptionReason | None
+    suspension_type: SuspensionType | None
+    """What the turn waited for just then; `None` when it was at work or paused."""
+    source_message_id: MessageId | None
+    """The message that the call was given up for."""
+    interrupted_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """A sum of tokens over model calls."""
+
+    known: int | None
+    """Over the attempts whose figure is known; `None` when there is no such attempt."""
+    attempts_without: int
+    """How many attempts the sum leaves out, because nobody said."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spending:
+    """What model calls have cost over some time."""
+
+    attempts: int
+    """Requests that have ended, well or not."""
+    successes: int
+    input_tokens: Figure
+    cached_input_tokens: Figure
+    output_tokens: Figure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,10 +14,12 @@ from app.ports.records import (
     ConversationSummary,
     FoundReply,
     HistoryMessage,
+    InterruptedCall,
     JournalRow,
     KeptReply,
     Lookup,
     Scope,
+    Spending,
     StoredMessage,
     StoredTurn,
 )
@@ -119,6 +121,12 @@ class TurnStore(Protocol):
         """The turn's failure history behind the model attempt `after`, oldest first."""
         ...
 
+    async def interruptions(
+        self, turn_id: TurnId, *, after: int, limit: int
+    ) -> Sequence[InterruptedCall]:
+        """The turn's interrupted calls behind the position `after`, in declared order."""
+        ...
+
     async def journal(self, turn_id: TurnId, *, after: int, limit: int) -> Sequence[JournalRow]:
         """Commits whose last sequence is greater than `after`, in order."""
         ...
@@ -157,6 +165,16 @@ class ConversationStore(Protocol):
         self, scope: Scope, conversation_id: ConversationId, *, after: int, limit: int
     ) -> Sequence[StoredMessage]:
         """In order, without a gap: a result that came early waits for those before it."""
+        ...
+
+
+class UsageStore(Protocol):
+    """What model calls have cost."""
+
+    async def by_agent(
+        self, scope: Scope, *, since: datetime, until: datetime
+    ) -> Mapping[AgentId, Spending]:
+        """Over the attempts that ended from `since` to before `until`, in the order of the ids."""
         ...
 
 

@@ -20,11 +20,19 @@ from app.routers.deps import (
 )
 from app.routers.exchange import KEYED, ExchangeDep
 from app.routers.failure_schemas import FailurePage, failure_output
+from app.routers.interruption_schemas import InterruptionOutput, InterruptionPage
 from app.routers.turn_schemas import TurnOutput, TurnPage
 from app.routers.wire import ID_PATTERN
 from app.services.deps import Caller
 from app.services.found import get_turn
-from app.services.turns import Commanded, cancel, list_failures, list_turns, pause
+from app.services.turns import (
+    Commanded,
+    cancel,
+    list_failures,
+    list_interruptions,
+    list_turns,
+    pause,
+)
 from app.turn.ids import ConversationId, TurnId
 from app.turn.state import Status
 
@@ -99,6 +107,23 @@ async def read_failures(
     return FailurePage(
         items=[failure_output(record, caller.principal, language) for record in found],
         next_cursor=str(found[-1].model_attempt) if len(found) == limit else None,
+    )
+
+
+@router.get(f"{_ONE}/interruptions", openapi_extra=may_answer("turn_not_found", "cursor_invalid"))
+async def read_interruptions(
+    turn_id: TurnPath,
+    services: ServicesDep,
+    caller: CallerDep,
+    limit: Limit = 50,
+    cursor: CursorText = None,
+) -> InterruptionPage:
+    """The calls that were answered without a result of their tool, in the order they were asked."""
+    after = decode_position(cursor)
+    found = await list_interruptions(services, caller, TurnId(turn_id), after=after, limit=limit)
+    return InterruptionPage(
+        items=[InterruptionOutput.model_validate(each, from_attributes=True) for each in found],
+        next_cursor=str(found[-1].position) if len(found) == limit else None,
     )
 
 

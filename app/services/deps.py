@@ -18,6 +18,7 @@ from app.ports import (
     Receipt,
     StoredTurn,
     TurnStore,
+    UsageStore,
     Wakeups,
 )
 from app.runner.commit import TurnWriter
@@ -31,6 +32,7 @@ class Services:
     turns: TurnStore
     conversations: ConversationStore
     audit: AuditLog
+    usage: UsageStore
     writer: TurnWriter
     catalog: AgentCatalog
     wakeups: Wakeups

@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, TypeAlias
 
-from app.ports import StoredTurn, VersionConflict
+from app.ports import InterruptedCall, StoredTurn, VersionConflict
 from app.services.deps import Caller, Services
 from app.services.errors import Contended, Forbidden
 from app.services.found import get_turn, require_agent
@@ -65,6 +65,14 @@ async def list_failures(
     """The turn's failures behind the model attempt `after`. Raises `TurnNotFound`."""
     await get_turn(services, caller, turn_id)
     return await services.turns.failures(turn_id, after=after, limit=limit)
+
+
+async def list_interruptions(
+    services: Services, caller: Caller, turn_id: TurnId, *, after: int, limit: int
+) -> Sequence[InterruptedCall]:
+    """The turn's interrupted calls behind the position `after`. Raises `TurnNotFound`."""
+    await get_turn(services, caller, turn_id)
+    return await services.turns.interruptions(turn_id, after=after, limit=limit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

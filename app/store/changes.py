@@ -2,7 +2,8 @@
 
 Theory. A change of a turn is one statement: a compare-and-set on the turn's version, and behind it,
 fed by the row that was changed, the inserts of everything that must be true together with it: the
-journal entry, the messages, the failure history, the audit row, the message id. When the version is
+journal entry, the messages, the failure history, what was interrupted and what was spent, the
+audit row, the message id. When the version is
 not the expected one the update finds no row, so nothing else happens either. There is no BEGIN and
 no COMMIT around it, so there is no state between.
 
@@ -20,10 +21,12 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from app.ports import Claim, Command, Commit, Conversation
+from app.store.interruptions import interruption_values, keep_interruptions
 from app.store.message_codec import EncodedMessage, encode
 from app.store.replies import keep_reply, kept_values
 from app.store.statements import Statement
 from app.store.turn_codec import encode_events, encode_failure, encode_turn
+from app.store.usage import attempt_values, count_attempt
 from app.turn.events import Event, ModelFailed, added_message
 from app.turn.state import Status, Turn
 
@@ -62,6 +65,8 @@ taken AS (
     FROM moved WHERE CAST(:message_id AS text) IS NOT NULL
 ),
 kept AS ({keep_reply("moved")}),
+interrupted AS ({keep_interruptions("moved")}),
+spent AS ({count_attempt("moved")}),
 audited AS (
     INSERT INTO audit (tenant_id, actor_id, at, action, outcome, conversation_id, turn_id,
                        failure_id, request_id, version_before, version_after, status_before,
@@ -188,6 +193,8 @@ def _consequences(
         "status_before": None if before is None else before.status,
         **_messages(added),
         **_failures(commit.events),
+        **interruption_values(commit),
+        **attempt_values(commit),
         **_command(command),
     }
 

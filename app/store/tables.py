@@ -41,6 +41,10 @@ def _text(*, nullable: bool = False, primary_key: bool = False) -> Any:  # noqa:
     return Field(sa_column=Column(Text, nullable=nullable, primary_key=primary_key))
 
 
+def _tokens() -> Any:  # noqa: ANN401
+    return Field(sa_column=Column(BigInteger, nullable=True))
+
+
 class ConversationRow(SQLModel, table=True):
     """A conversation and whose it is."""
 
@@ -178,6 +182,45 @@ class ModelFailureRow(SQLModel, table=True):
     model_attempt: int
     occurred_at: datetime = _instant()
     body: str = _text()
+
+
+class InterruptionRow(SQLModel, table=True):
+    """Calls that were answered without a result of their tool, written with their events."""
+
+    __tablename__ = "tool_interruptions"
+    __table_args__: ClassVar = (ForeignKeyConstraint(["turn_id"], ["turns.turn_id"]),)
+
+    turn_id: str = _text(primary_key=True)
+    position: int = Field(primary_key=True)
+    """Of the result in the transcript, so calls come in declared order."""
+    call_id: str = _text()
+    tool_name: str = _text()
+    outcome: str = _text()
+    reason: str | None = _text(nullable=True)
+    suspension_type: str | None = _text(nullable=True)
+    source_message_id: str | None = _text(nullable=True)
+    interrupted_at: datetime = _instant()
+
+
+class UsageRow(SQLModel, table=True):
+    """A model call that has ended, and what it cost as far as its provider said."""
+
+    __tablename__ = "model_usage"
+    __table_args__: ClassVar = (
+        ForeignKeyConstraint(["turn_id"], ["turns.turn_id"]),
+        Index("model_usage_by_time", "tenant_id", "ended_at"),
+    )
+
+    turn_id: str = _text(primary_key=True)
+    model_attempt: int = Field(primary_key=True)
+    tenant_id: str = _text()
+    conversation_id: str = _text()
+    agent_id: str = _text()
+    succeeded: bool
+    input_tokens: int | None = _tokens()
+    cached_input_tokens: int | None = _tokens()
+    output_tokens: int | None = _tokens()
+    ended_at: datetime = _instant()
 
 
 class AuditRow(SQLModel, table=True):

@@ -13,6 +13,7 @@ from app.ports import (
     Commit,
     Conversation,
     HistoryMessage,
+    InterruptedCall,
     JournalRow,
     OutcomeUnknown,
     Scope,
@@ -21,6 +22,7 @@ from app.ports import (
     VersionConflict,
 )
 from app.store.changes import APPEND, CREATE, added_by, append_values, create_values
+from app.store.interruptions import interruptions_of
 from app.store.message_codec import EncodedMessage, decode
 from app.store.pool import Database, Row
 from app.store.replies import taken_keys
@@ -177,6 +179,11 @@ class PostgresTurns:
             )
             for row in rows
         ]
+
+    async def interruptions(
+        self, turn_id: TurnId, *, after: int, limit: int
+    ) -> Sequence[InterruptedCall]:
+        return await interruptions_of(self._database, turn_id, after=after, limit=limit)
 
     async def journal(self, turn_id: TurnId, *, after: int, limit: int) -> Sequence[JournalRow]:
         rows = await self._database.rows(

@@ -36,6 +36,8 @@ async def stranger(rig: Rig, actor: str, tenant: str) -> AsyncGenerator[Stranger
         ("GET", "/turns/{turn}", None),
         ("GET", "/turns/{turn}/events", None),
         ("GET", "/turns/{turn}/events?after=999", None),
+        ("GET", "/turns/{turn}/failures", None),
+        ("GET", "/turns/{turn}/interruptions", None),
         ("POST", "/turns/{turn}/resume", {"failureId": "x"}),
         ("POST", "/turns/{turn}/resume", {"command": "CONTINUE"}),
         ("POST", "/turns/{turn}/cancel", None),

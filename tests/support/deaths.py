@@ -22,6 +22,7 @@ from app.ports import (
     Commit,
     Conversation,
     HistoryMessage,
+    InterruptedCall,
     JournalRow,
     OutcomeUnknown,
     Scope,
@@ -143,6 +144,11 @@ class MortalTurns:
 
     async def failures(self, turn_id: TurnId, *, after: int, limit: int) -> Sequence[FailureRecord]:
         return await self.turns.failures(turn_id, after=after, limit=limit)
+
+    async def interruptions(
+        self, turn_id: TurnId, *, after: int, limit: int
+    ) -> Sequence[InterruptedCall]:
+        return await self.turns.interruptions(turn_id, after=after, limit=limit)
 
     async def journal(self, turn_id: TurnId, *, after: int, limit: int) -> Sequence[JournalRow]:
         return await self.turns.journal(turn_id, after=after, limit=limit)

@@ -4,6 +4,7 @@ check_history    the transcript is one that a strict provider takes (P4)
 check_ledger     each call has one result, and it tells the truth about its effects (P3)
 check_events     sequences without a gap, one terminal event, the last; text adds up (P10)
 check_fold       the journal folds to the stored turn (P12)
+check_records    one per interrupted call, in its place; attempts are counted once, tokens add up
 check_audit      one row per accepted command, in its commit; failures likewise (P16)
 check_one_active_turn   per conversation (P5)
 """
@@ -11,7 +12,7 @@ check_one_active_turn   per conversation (P5)
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import orjson
@@ -24,7 +25,7 @@ from app.turn import events as e
 from app.turn.agent import Effect
 from app.turn.evolve import fold
 from app.turn.ids import TurnId, idempotency_key
-from app.turn.state import TERMINAL, Turn
+from app.turn.state import TERMINAL, CallingModel, Turn
 from app.turn.transcript import Message, Outcome, ToolResult, UserMessage
 from tests.support import story
 
@@ -41,6 +42,8 @@ class Record:
     """The whole conversation, as a model request carries it."""
     audit: Sequence[dict[str, Any]]
     failures: Sequence[str]
+    interruptions: Sequence[dict[str, Any]]
+    usage: Sequence[dict[str, Any]]
 
     @property
     def events(self) -> list[e.Event]:
@@ -81,6 +84,8 @@ class Records:
             history=[message.body for message in await self._turns.history(turn)],
             audit=[dict(row) for row in await self._rows(_AUDIT, turn_id)],
             failures=[row["failure_id"] for row in await self._rows(_FAILURES, turn_id)],
+            interruptions=[dict(row) for row in await self._rows(_INTERRUPTIONS, turn_id)],
+            usage=[dict(row) for row in await self._rows(_USAGE, turn_id)],
         )
 
     async def turn_ids(self) -> list[str]:
@@ -97,6 +102,8 @@ class Records:
 _TRANSCRIPT = "SELECT * FROM messages WHERE turn_id = $1 ORDER BY position"
 _AUDIT = "SELECT * FROM audit WHERE turn_id = $1 ORDER BY seq"
 _FAILURES = "SELECT failure_id FROM model_failures WHERE turn_id = $1 ORDER BY model_attempt"
+_INTERRUPTIONS = "SELECT * FROM tool_interruptions WHERE turn_id = $1 ORDER BY position"
+_USAGE = "SELECT * FROM model_usage WHERE turn_id = $1 ORDER BY model_attempt"
 _TWICE_ACTIVE = """
 SELECT conversation_id FROM turns WHERE NOT status = ANY($1::text[])
 GROUP BY tenant_id, conversation_id HAVING count(*) > 1
@@ -125,6 +132,7 @@ def check_record(record: Record, ledger: story.Ledger) -> None:
     check_events(record.journal, record.turn)
     check_history(record)
     check_ledger(record, ledger.effects(record.turn.identity.turn_id))
+    check_records(record)
     check_audit(record)
 
 
@@ -161,6 +169,7 @@ _TRUE_OF = {
     Outcome.UNKNOWN: {True, False},
     Outcome.NOT_STARTED: {False},
     Outcome.CANCELLED: {False},
+    Outcome.SUPERSEDED: {True, False},
 }
 """By outcome, whether the tool may have been entered."""
 
@@ -203,6 +212,29 @@ def check_fold(record: Record) -> None:
     assert fold(record.events) == record.turn
 
 
+def check_records(record: Record) -> None:
+    """The journal alone gives the records of what was interrupted and what was spent."""
+    closed = {x.position: x for x in record.events if isinstance(x, e.Interruption)}
+    assert [row["position"] for row in record.interruptions] == sorted(closed)
+    for row in record.interruptions:
+        event = closed[row["position"]]
+        result = event.result
+        assert (row["call_id"], row["outcome"]) == (result.call_id, result.outcome)
+        assert (row["reason"], row["source_message_id"]) == (event.reason, event.source_message_id)
+    in_flight = isinstance(record.turn.state, CallingModel)
+    ended = record.turn.counters.model_attempts - in_flight
+    assert [row["model_attempt"] for row in record.usage] == list(range(1, ended + 1))
+    successes = sum(row["succeeded"] for row in record.usage)
+    assert successes == record.turn.counters.model_successes
+    for name, total in asdict(record.turn.usage).items():
+        assert _sum(row[name] for row in record.usage) == total, name
+
+
+def _sum(figures: Iterable[int | None]) -> int | None:
+    known = [figure for figure in figures if figure is not None]
+    return sum(known) if known else None
+
+
 def check_audit(record: Record) -> None:
     """Each commit of a command has one accepted row, and each failure one of its own."""
     commands = [row.sequence for row in record.journal if _by_a_person(row, record.turn)]
@@ -218,7 +250,7 @@ def _by_a_person(row: JournalRow, turn: Turn) -> bool:
 
 def _is_asked_for(event: e.Event, turn: Turn) -> bool:
     match event:
-        case e.MessageAdded(message=UserMessage()) | e.CancellationRequested():
+        case e.MessageAdded(message=UserMessage()) | e.CancellationRequested() | e.PauseRequested():
             return True
         case e.TurnResumed(command_type=command):
             return command != "RETRY"  # which is mostly the worker's own
