@@ -30,6 +30,7 @@ from app.ports import (
     VersionConflict,
     Wakeups,
 )
+from app.runner.exact_agent import exact_agent
 from app.turn.agent import Agent
 from app.turn.decide import decide, decide_request
 from app.turn.events import Event
@@ -112,8 +113,7 @@ class TurnWriter:
 
     def _agent_of(self, turn: Turn) -> Agent | None:
         """For its words alone: a request needs no agent."""
-        identity = turn.identity
-        loaded = self.catalog.load(identity.agent_id, identity.agent_version)
+        loaded = exact_agent(self.catalog, turn.identity)
         return None if loaded is None else loaded.agent
 
     async def report(self, turn: Turn, given: Report, agent: Agent, claim: Claim) -> Written:

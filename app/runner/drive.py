@@ -31,6 +31,7 @@ from app.ports import (
     Wakeups,
 )
 from app.runner.commit import TurnWriter, Written
+from app.runner.exact_agent import exact_agent
 from app.runner.live_text import OpenAnswer
 from app.runner.model_call import CallEnding, ModelCaller
 from app.runner.tasks import unless
@@ -77,8 +78,7 @@ class Driver:
             ClaimLost: the turn is another worker's now.
             StoreUnavailable, OutcomeUnknown: the database is away; the claim will run out.
         """
-        identity = held.turn.identity
-        loaded = self.catalog.load(identity.agent_id, identity.agent_version)
+        loaded = exact_agent(self.catalog, held.turn.identity)
         if loaded is None:
             loaded = _nobody(held.turn)
         transcript = await Transcript.load(self.store, held.turn)

@@ -1,6 +1,7 @@
 """A turn that the caller may see, and the agent it is bound to."""
 
 from app.ports import LoadedAgent, StoredTurn
+from app.runner.exact_agent import exact_agent
 from app.services.deps import Caller, Services
 from app.services.errors import AgentVersionUnavailable, TurnNotFound
 from app.turn.ids import TurnId
@@ -21,7 +22,7 @@ def require_agent(services: Services, stored: StoredTurn) -> LoadedAgent:
         AgentVersionUnavailable: it cannot be loaded here; never replaced by another version.
     """
     identity = stored.turn.identity
-    loaded = services.catalog.load(identity.agent_id, identity.agent_version)
+    loaded = exact_agent(services.catalog, identity)
     if loaded is None:
         raise AgentVersionUnavailable(
             f"turn {identity.turn_id!r} is bound to agent {identity.agent_id!r} version "

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from app.ports import InterruptedCall, StoredTurn, VersionConflict
+from app.runner.exact_agent import exact_agent
 from app.services.deps import Caller, Services
 from app.services.errors import Contended, Forbidden
 from app.services.found import get_turn, require_agent
@@ -36,8 +37,7 @@ _LOOK_SECONDS = 1.0
 
 def offered(services: Services, turn: Turn) -> Sequence[Action]:
     """What may be done to the turn now."""
-    identity = turn.identity
-    loaded = services.catalog.load(identity.agent_id, identity.agent_version)
+    loaded = exact_agent(services.catalog, turn.identity)
     return actions(turn, at=services.clock(), agent_is_there=loaded is not None)
 
 

@@ -1,11 +1,23 @@
 """A turn whose agent is not here any more waits; it can be seen, and it can be ended."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from app.agents import Agent
+import httpx
+
+from app.agents import Agent, Limits
+from app.entrypoints.api import create_app
+from app.ports import AgentCatalog, LoadedAgent
+from app.turn.agent import Agent as CoreAgent
+from app.turn.ids import AgentId, AgentVersion
+from tests.e2e.conftest import Stage
+from tests.e2e.test_interruptions import paused, records_of
+from tests.http.rig import assert_problem, rows
 from tests.support.polling import eventually
 from tests.support.provider import RunningProvider, running_provider
 from tests.support.service import running_service, settings_for_tests
+from tests.support.story import clerk
 
 HANGS: list[dict[str, object]] = [{"text": "never", "faults": [{"times": 9, "hang": True}]}]
 REFUSES: list[dict[str, object]] = [
@@ -66,3 +78,70 @@ async def test_a_waiting_turn_whose_version_is_gone_offers_only_what_would_be_ac
     assert refused.status_code == 409
     assert refused.json()["code"] == "agent_version_unavailable"
     assert unchanged["version"] == waiting["version"]
+
+
+async def test_case_131_a_call_whose_tool_is_gone_fails_its_turn_and_is_not_tried_again(
+    stage: Stage,
+) -> None:
+    async with paused(stage, version="1") as scene:
+        turn_id = scene.turn["turnId"]
+    # A release that has lost a tool under the old version, which a start refuses as a rule.
+    await rows(stage.dsn, "DELETE FROM agents")
+    whole = clerk(stage.ledger)
+    without = [each for each in whole.tools if each.spec.name != "look_up"]
+    agent = replace(whole, version="1", tools=without, limits=Limits(parallel_tools=1))
+    async with running_service(stage.dsn, stage.settings, agents=[agent]) as service:
+        answer = await service.resume(turn_id, {"command": "RESUME"})
+        records = await records_of(service, turn_id)
+
+    assert answer.json()["status"] == "FAILED"
+    assert answer.json()["counters"]["retries"] == 0
+    assert [(r["callId"], r["reason"]) for r in records] == [
+        ("B", "turn_failed"),
+        ("C", "turn_failed"),
+    ]
+    assert stage.ledger.tools() == ["pay_slowly"]
+
+
+@dataclass(frozen=True, slots=True)
+class Substitutes:
+    """A catalog that has an agent for everything: always the same."""
+
+    catalog: AgentCatalog
+
+    def current(self, agent_id: AgentId | None) -> LoadedAgent | None:
+        return self.catalog.current(agent_id)
+
+    def load(self, agent_id: AgentId, version: AgentVersion) -> LoadedAgent | None:
+        del version
+        return self.catalog.current(agent_id)
+
+    def all(self) -> Sequence[CoreAgent]:
+        return self.catalog.all()
+
+    def versions(self) -> Sequence[tuple[AgentId, AgentVersion]]:
+        return self.catalog.versions()
+
+
+async def test_case_132_another_version_than_the_one_asked_for_is_as_good_as_none(
+    stage: Stage,
+) -> None:
+    async with paused(stage, version="1") as scene:
+        turn_id, version = scene.turn["turnId"], scene.turn["version"]
+    agent = replace(clerk(stage.ledger), version="2")
+    async with running_service(stage.dsn, stage.settings, agents=[agent]) as service:
+        services = service.runtime.services
+        services = replace(services, catalog=Substitutes(services.catalog))
+        app = create_app(replace(service.runtime, services=services))
+        async with httpx.AsyncClient(
+            transport=httpx.ASGITransport(app=app),
+            base_url="http://turnkeeper",
+            headers=service.client.headers,
+        ) as client:
+            refused = await client.post(f"/turns/{turn_id}/resume", json={"command": "RESUME"})
+            turn = (await client.get(f"/turns/{turn_id}")).json()
+
+    assert_problem(refused, 409, "agent_version_unavailable")
+    assert (turn["version"], turn["agentVersion"]) == (version, "1")
+    offered = {action["command"]: action["enabled"] for action in turn["actions"]}
+    assert (offered["RESUME"], offered["CANCEL"]) == (False, True)
