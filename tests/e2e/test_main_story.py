@@ -85,7 +85,9 @@ async def test_any_other_failure_id_is_refused_by_name_and_changes_nothing(stage
     assert record.refusals() == Counter({("RETRY_MODEL", "correlation_mismatch"): len(others)})
 
 
-async def test_a_retry_without_a_failure_id_is_invalid_and_changes_nothing(stage: Stage) -> None:
+async def test_case_15_a_retry_without_a_failure_id_is_invalid_and_changes_nothing(
+    stage: Stage,
+) -> None:
     stage.provider.script(MODEL, THREE_TOOLS_AND_AN_OUTAGE)
     none_at_all: tuple[object, ...] = (None, "", 7, ["a"], {})
     async with running_service(stage.dsn, stage.settings, agents=[clerk(stage.ledger)]) as service:

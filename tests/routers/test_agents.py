@@ -19,7 +19,7 @@ async def test_the_agents_are_listed_the_default_one_first(rig: Rig) -> None:
     assert {"name", "description", "effect"} == set(items[0]["tools"][0])
 
 
-async def test_a_turn_whose_version_is_gone_is_refused_and_never_run_with_another(
+async def test_case_130_a_turn_whose_version_is_gone_is_refused_and_never_run_with_another(
     database_dsn: str, tmp_path: Path
 ) -> None:
     conversation = fresh_id()

@@ -136,6 +136,20 @@ async def test_case_37_a_scheduled_retry_waits_for_its_time_unless_it_is_continu
     assert now.json()["status"] == "COMPLETED"
 
 
+async def test_case_20_a_scheduled_retry_takes_no_retry_model(rig: Rig) -> None:
+    scheduled = await rig.scheduled()
+    before = await rig.service.turn(scheduled["turnId"])
+
+    answers = [
+        await rig.service.resume(scheduled["turnId"], {"failureId": failure_id}, wait=0)
+        for failure_id in (scheduled["failureId"], "another")
+    ]
+
+    for answer in answers:
+        assert_problem(answer, 409, "wrong_command")
+    assert await unchanged(rig, before)
+
+
 @pytest.mark.parametrize(
     "body", [{"failureId": "f"}, {"command": "RETRY"}, {"command": "CONTINUE"}]
 )
@@ -155,7 +169,7 @@ async def test_a_turn_at_work_takes_no_command_but_cancel(rig: Rig) -> None:
     assert_problem(answer, 409, "turn_not_blocked")
 
 
-async def test_a_waiting_turn_is_cancelled_at_once_and_once(rig: Rig) -> None:
+async def test_case_126_a_waiting_turn_is_cancelled_at_once_and_once(rig: Rig) -> None:
     waiting = await rig.waiting()
     path = f"/turns/{waiting['turnId']}/cancel"
 
@@ -182,7 +196,7 @@ async def test_a_turn_at_work_is_cancelled_as_soon_as_it_can_be(rig: Rig) -> Non
     assert (await rig.service.turn(running["turnId"]))["status"] == "CANCELLED"
 
 
-async def test_a_turn_that_ended_otherwise_cannot_be_cancelled(rig: Rig) -> None:
+async def test_case_126_a_turn_that_ended_otherwise_cannot_be_cancelled(rig: Rig) -> None:
     ended = await rig.completed()
 
     answer = await rig.post(f"/turns/{ended['turnId']}/cancel")
