@@ -10,16 +10,27 @@ from datetime import UTC, datetime, timedelta
 
 from app.store.pool import Database
 
+_SAME_CLOCK = timedelta(seconds=1)
+"""Readings of one clock do not differ by more."""
+
 
 class DatabaseClock:
-    """A `ports.Clock`; call `synchronise` at the start and now and then."""
+    """A `ports.Clock`; call `synchronise` at the start and now and then.
+
+    It does not go back where readings differ by the network's whims: what happened later in this
+    process has the later time. Where the database's own clock was set back, it follows.
+    """
 
     def __init__(self) -> None:
         self._read_at = time.monotonic()
         self._reading = datetime.now(UTC)
+        self._said = datetime.min.replace(tzinfo=UTC)
 
     def __call__(self) -> datetime:
-        return self._reading + timedelta(seconds=time.monotonic() - self._read_at)
+        now = self._reading + timedelta(seconds=time.monotonic() - self._read_at)
+        if not timedelta() < self._said - now < _SAME_CLOCK:
+            self._said = now
+        return self._said
 
     async def synchronise(self, database: Database) -> None:
         """Read the database's clock; half the round trip is counted as gone."""
