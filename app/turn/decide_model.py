@@ -11,6 +11,7 @@ the request is refused    the turn fails (T36a); a fault of ours likewise (T36)
 cancellation asked for    beats all of them; the answer is dropped (T37, case 123)
 """
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Literal
 
@@ -48,7 +49,7 @@ def answered(
 ) -> tuple[e.Event, ...]:
     """The turn has a final answer, or calls to run, or an answer that is none (T26 to T32b)."""
     if turn.cancel_requested:
-        return (end_step(turn), *cancelled(turn))
+        return (_unheard(turn, given, agent), end_step(turn), *cancelled(turn))
     useless = _useless(given.answer)
     if useless is not None:
         gave_up = i.ModelGaveUp(
@@ -214,7 +215,8 @@ def _completed(
 ) -> e.ModelCompleted:
     answer = given.answer
     message = AssistantMessage(
-        text=answer.text,
+        # A blank text beside calls says nothing, and strict providers refuse it in a history.
+        text=answer.text if answer.text.strip() else "",
         tool_calls=calls,
         stop_reason=answer.stop_reason,
         reasoning=answer.reasoning,
@@ -229,6 +231,12 @@ def _completed(
         position=None if stored is None else turn.next_position,
         message=stored,
     )
+
+
+def _unheard(turn: Turn, given: i.ModelAnswered, agent: Agent) -> e.ModelCompleted:
+    """The call has ended and cost what it cost; what the model said is dropped (case 123)."""
+    silent = replace(given.answer, text="", reasoning="", signatures=())
+    return _completed(turn, replace(given, answer=silent), agent, calls=())
 
 
 def _stopped(given: i.ModelAnswered) -> tuple[e.ModelStopped, ...]:

@@ -15,7 +15,7 @@ from app.turn.errors import (
 )
 from app.turn.ids import FailureId
 from app.turn.state import ModelDue, Status
-from app.turn.transcript import ClosingMessage
+from app.turn.transcript import ClosingMessage, Usage
 from tests.support.turns import OVERLOADED, QUOTA, Told, a_call, a_message, an_agent, an_answer
 
 
@@ -166,7 +166,17 @@ def test_case_123_an_answer_that_comes_after_the_cancellation_is_dropped() -> No
 
     assert told.turn.status == Status.CANCELLED
     assert told.turn.open_calls == ()
-    assert "MODEL_COMPLETED" not in told.types
+    assert [message.role for message in told.transcript.values()] == ["user", "closing"]
+    assert "MODEL_TEXT" not in told.types
+
+
+def test_what_a_dropped_answer_has_cost_is_counted() -> None:
+    spent = Usage(input_tokens=100, output_tokens=10)
+
+    told = Told().begun().cancelled().answered(an_answer("too late", usage=spent))
+
+    assert told.turn.status == Status.CANCELLED
+    assert told.turn.usage == spent
 
 
 def test_case_125_cancellation_beats_a_failure() -> None:
