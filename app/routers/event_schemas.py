@@ -77,6 +77,8 @@ def event_data(  # noqa: C901, PLR0912 - it only routes
             return {"reason": event.reason} | ({"detail": detail} if detail else {})
         case e.TurnResumed():
             return {"commandType": event.command_type, "correlationId": event.correlation_id}
+        case e.ModelStopped():
+            return dict(_plain(event)) | {"usage": _usage(event.usage)}
         case e.OutputReady(output=output):
             return {"output": orjson.loads(output)}
         case e.RetryWasScheduled(retry_count=count, due_at=due_at):

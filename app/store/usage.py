@@ -11,7 +11,7 @@ from datetime import datetime
 
 from app.ports import Commit, Figure, Scope, Spending
 from app.store.pool import Database, Row
-from app.turn.events import ModelCompleted, ModelFailed
+from app.turn.events import ModelCompleted, ModelFailed, ModelStopped
 from app.turn.ids import AgentId
 from app.turn.state import CallingModel
 from app.turn.transcript import Usage
@@ -57,9 +57,13 @@ def count_attempt(source: str) -> str:
 """
 
 
+_ENDS = ModelCompleted | ModelFailed | ModelStopped
+"""What tells of an attempt's cost. A stop behind a completion tells nothing new."""
+
+
 def attempt_values(commit: Commit) -> Mapping[str, object]:
     """The arguments of a statement that counts an ended attempt, by name."""
-    ends = [event for event in commit.events if isinstance(event, ModelCompleted | ModelFailed)]
+    ends = [event for event in commit.events if isinstance(event, _ENDS)]
     usage = ends[0].usage if ends else Usage()
     return {
         "spent_attempt": _ended_attempt(commit),

@@ -11,7 +11,6 @@ the request is refused    the turn fails (T36a); a fault of ours likewise (T36)
 cancellation asked for    beats all of them; the answer is dropped (T37, case 123)
 """
 
-from dataclasses import replace
 from datetime import datetime
 from typing import Literal
 
@@ -49,7 +48,7 @@ def answered(
 ) -> tuple[e.Event, ...]:
     """The turn has a final answer, or calls to run, or an answer that is none (T26 to T32b)."""
     if turn.cancel_requested:
-        return (_unheard(turn, given, agent), end_step(turn), *cancelled(turn))
+        return (_unheard(given), end_step(turn), *cancelled(turn))
     useless = _useless(given.answer)
     if useless is not None:
         gave_up = i.ModelGaveUp(
@@ -233,10 +232,15 @@ def _completed(
     )
 
 
-def _unheard(turn: Turn, given: i.ModelAnswered, agent: Agent) -> e.ModelCompleted:
-    """The call has ended and cost what it cost; what the model said is dropped (case 123)."""
-    silent = replace(given.answer, text="", reasoning="", signatures=())
-    return _completed(turn, replace(given, answer=silent), agent, calls=())
+def _unheard(given: i.ModelAnswered) -> e.ModelStopped:
+    """What the model said is dropped; what it has cost is not (case 123)."""
+    return e.ModelStopped(
+        attempt_id=given.attempt_id,
+        stop_reason=StopReason.INTERRUPTED,
+        raw_stop=given.answer.raw_stop,
+        withheld_tools=tuple(call.tool_name for call in given.answer.tool_calls),
+        usage=given.answer.usage,
+    )
 
 
 def _stopped(given: i.ModelAnswered) -> tuple[e.ModelStopped, ...]:

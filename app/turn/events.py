@@ -228,6 +228,8 @@ class ModelStopped:
     raw_stop: str | None
     withheld_tools: tuple[str, ...] = ()
     """Names of the calls that came with the answer and were not run."""
+    usage: Usage = field(default_factory=Usage)
+    """What an answer has cost that was dropped; what was heard is counted where it completed."""
     type: Literal["MODEL_STOPPED"] = "MODEL_STOPPED"
 
 

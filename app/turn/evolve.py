@@ -101,7 +101,9 @@ def _changed(turn: Turn, event: e.Event) -> Turn:  # noqa: C901, PLR0912 - it on
             return replace(turn, cancel_requested=True)
         case e.PauseRequested():
             return replace(turn, pause_requested=True)
-        case e.StepCompleted() | e.ModelStopped():
+        case e.ModelStopped():
+            return replace(turn, usage=_added(turn.usage, event.usage))
+        case e.StepCompleted():
             return turn
         case _:
             return replace(turn, state=_ended(event))

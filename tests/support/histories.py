@@ -99,7 +99,9 @@ def _check_counters(events: Sequence[Event], turn: Turn) -> None:
     assert counters.retries == count(e.RetryWasScheduled)
     assert counters.steps == count(e.StepStarted)
     assert counters.tool_calls == count(e.ToolStarted)
-    spent = [x.usage for x in events if isinstance(x, e.ModelCompleted | e.ModelFailed)]
+    spent = [
+        x.usage for x in events if isinstance(x, e.ModelCompleted | e.ModelFailed | e.ModelStopped)
+    ]
     assert (turn.usage.input_tokens or 0) == sum(usage.input_tokens or 0 for usage in spent)
     assert (turn.usage.output_tokens or 0) == sum(usage.output_tokens or 0 for usage in spent)
 
