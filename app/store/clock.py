@@ -28,9 +28,10 @@ class DatabaseClock:
 
     def __call__(self) -> datetime:
         now = self._reading + timedelta(seconds=time.monotonic() - self._read_at)
-        if not timedelta() < self._said - now < _SAME_CLOCK:
-            self._said = now
-        return self._said
+        if timedelta() <= self._said - now < _SAME_CLOCK:
+            now = self._said + timedelta.resolution
+        self._said = now
+        return now
 
     async def synchronise(self, database: Database) -> None:
         """Read the database's clock; half the round trip is counted as gone."""
