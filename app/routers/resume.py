@@ -11,18 +11,24 @@ from app.http.sse import EVENT_STREAM
 from app.routers.deps import IfMatch, TurnPath
 from app.routers.exchange import KEYED, ExchangeDep
 from app.routers.resume_schemas import (
+    ApproveToolBody,
+    CallBody,
     ContinueBody,
     FailureBody,
+    RejectToolBody,
     ReplanBody,
     ResumeTurnBody,
     RetryBody,
     RetryModelBody,
+    ToolErrorBody,
+    ToolResultBody,
+    call_command,
     limit_change,
 )
 from app.routers.turn_schemas import TurnOutput
 from app.services.deps import Caller, Services
 from app.services.messages import Posted, Replacement, replan
-from app.services.turns import Commanded, resume, resume_under
+from app.services.turns import Commanded, ResumeCommand, resume, resume_under
 from app.turn.ids import FailureId, MessageId, TurnId
 from app.turn.inputs import ContinueNow, Resume, Retry, RetryModel
 
@@ -38,7 +44,7 @@ def _form(body: object) -> str | None:
 
 
 CommandBody: TypeAlias = Annotated[
-    RetryModelBody | RetryBody | ContinueBody | ResumeTurnBody | ReplanBody,
+    RetryModelBody | RetryBody | ContinueBody | ResumeTurnBody | ReplanBody | CallBody,
     Field(discriminator="command"),
 ]
 ResumeBody: TypeAlias = Annotated[
@@ -47,7 +53,8 @@ ResumeBody: TypeAlias = Annotated[
         _form,
         custom_error_type="command_missing",
         custom_error_message="say a command: RETRY_MODEL with a failureId, RETRY, CONTINUE, "
-        "RESUME, or REPLAN_WITH_MESSAGE with a message",
+        "RESUME, REPLAN_WITH_MESSAGE with a message, or APPROVE_TOOL, REJECT_TOOL, TOOL_RESULT "
+        "or TOOL_ERROR with a callId",
     ),
 ]
 
@@ -82,7 +89,8 @@ async def resume_a_turn(
     `RETRY_MODEL` names the failure the turn waits for now. `RETRY` takes a scheduled retry that is
     due, `CONTINUE` takes it at once. `RESUME` goes on with a paused turn, for operators under other
     limits where `changes` say so. `REPLAN_WITH_MESSAGE` closes every open call and goes on with its
-    message; the others add no message.
+    message; the others add no message. `APPROVE_TOOL`, `REJECT_TOOL`, `TOOL_RESULT` and
+    `TOOL_ERROR` are for calls that wait for somebody outside; none does yet, so they are refused.
     """
 
     async def command(caller: Caller) -> Commanded | Posted:
@@ -114,8 +122,8 @@ async def _done(
 
 
 def _command(
-    body: RetryModelBody | FailureBody | RetryBody | ContinueBody | ResumeTurnBody,
-) -> RetryModel | Retry | ContinueNow | Resume:
+    body: RetryModelBody | FailureBody | RetryBody | ContinueBody | ResumeTurnBody | CallBody,
+) -> ResumeCommand:
     match body:
         case RetryModelBody(failure_id=failure_id) | FailureBody(failure_id=failure_id):
             return RetryModel(failure_id=FailureId(failure_id))
@@ -125,3 +133,5 @@ def _command(
             return ContinueNow()
         case ResumeTurnBody():
             return Resume()
+        case ApproveToolBody() | RejectToolBody() | ToolResultBody() | ToolErrorBody():
+            return call_command(body)

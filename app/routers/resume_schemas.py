@@ -1,13 +1,16 @@
 """Commands on a turn that waits, as callers say them."""
 
+import json
 from datetime import timedelta
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
-from pydantic import Field
+from pydantic import Field, JsonValue, field_validator
 
 from app.routers.message_schemas import SaidBody
 from app.routers.wire import Input
 from app.services.turns import LimitChange
+from app.turn.ids import CallId
+from app.turn.inputs import ApproveTool, CallCommand, GiveToolError, GiveToolResult, RejectTool
 
 FailureIdText = Annotated[
     str, Field(min_length=1, description="The failure the turn waits for now.")
@@ -62,11 +65,74 @@ class ResumeTurnBody(Input):
     changes: ChangesBody | None = None
 
 
+CallIdText = Annotated[str, Field(min_length=1, description="The call that waits.")]
+
+
+class ApproveToolBody(Input):
+    """Lets a call run that waits for an approval; no call does yet."""
+
+    command: Literal["APPROVE_TOOL"]
+    call_id: CallIdText
+    fingerprint: Annotated[str, Field(min_length=1)] | None = Field(
+        default=None, description="Of the request you have seen, so that no other one is approved."
+    )
+
+
+class RejectToolBody(Input):
+    """Gives a call up that waits for an approval; no call does yet."""
+
+    command: Literal["REJECT_TOOL"]
+    call_id: CallIdText
+    reason: Annotated[str, Field(min_length=1, max_length=10_000)]
+
+
+class ToolResultBody(Input):
+    """Says what was done for a call outside; no call waits for that yet."""
+
+    command: Literal["TOOL_RESULT"]
+    call_id: CallIdText
+    output: JsonValue = Field(description="Any JSON but null.")
+
+    @field_validator("output")
+    @classmethod
+    def _says_something(cls, output: JsonValue) -> JsonValue:
+        if output is None:
+            message = "null says nothing"
+            raise ValueError(message)
+        return output
+
+
+class ToolErrorBody(Input):
+    """Says why a call could not be done outside; no call waits for that yet."""
+
+    command: Literal["TOOL_ERROR"]
+    call_id: CallIdText
+    code: Annotated[str, Field(min_length=1, max_length=200)]
+    message: Annotated[str, Field(min_length=1, max_length=10_000)]
+
+
+CallBody: TypeAlias = ApproveToolBody | RejectToolBody | ToolResultBody | ToolErrorBody
+
+
 class ReplanBody(Input):
     """Closes every open call and goes on with a new message."""
 
     command: Literal["REPLAN_WITH_MESSAGE"]
     message: SaidBody
+
+
+def call_command(body: CallBody) -> CallCommand:
+    """The command as the core takes it."""
+    call_id = CallId(body.call_id)
+    match body:
+        case ApproveToolBody(fingerprint=fingerprint):
+            return ApproveTool(call_id=call_id, fingerprint=fingerprint)
+        case RejectToolBody(reason=reason):
+            return RejectTool(call_id=call_id, reason=reason)
+        case ToolResultBody(output=output):
+            return GiveToolResult(call_id=call_id, output=json.dumps(output))
+        case ToolErrorBody(code=code, message=message):
+            return GiveToolError(call_id=call_id, code=code, message=message)
 
 
 def limit_change(body: ResumeTurnBody) -> LimitChange | None:

@@ -16,10 +16,23 @@ from app.services.found import get_turn, require_agent
 from app.turn.actions import Action, actions
 from app.turn.failures import FailureRecord
 from app.turn.ids import ConversationId, TurnId
-from app.turn.inputs import Cancel, ContinueNow, Pause, Resume, Retry, RetryModel, Run
+from app.turn.inputs import (
+    ApproveTool,
+    CallCommand,
+    Cancel,
+    ContinueNow,
+    GiveToolError,
+    GiveToolResult,
+    Pause,
+    RejectTool,
+    Resume,
+    Retry,
+    RetryModel,
+    Run,
+)
 from app.turn.state import BLOCKED, Status, Turn
 
-ResumeCommand: TypeAlias = RetryModel | Retry | ContinueNow | Resume | Run
+ResumeCommand: TypeAlias = RetryModel | Retry | ContinueNow | Resume | Run | CallCommand
 LimitChange: TypeAlias = Mapping[str, Any]
 """Fields of `Limits` with their new values."""
 
@@ -29,6 +42,10 @@ _ACTIONS = {
     ContinueNow: "CONTINUE",
     Resume: "RESUME",
     Run: "RUN",
+    ApproveTool: "APPROVE_TOOL",
+    RejectTool: "REJECT_TOOL",
+    GiveToolResult: "TOOL_RESULT",
+    GiveToolError: "TOOL_ERROR",
     Pause: "PAUSE",
     Cancel: "CANCEL",
 }

@@ -13,13 +13,13 @@ The case that is easy to miss: `CancellationRequested` does not end the attempt.
 at the next report of the worker, or at the next begin by whoever claims the turn, and wins over
 whatever that report says (T22, T37).
 
-Behind the match one module per kind of input: `decide_requests`, `decide_model`, `decide_tools`,
-`recovery`; each opens with the rules it owns.
+Behind the match one module per kind of input: `decide_requests`, `decide_waits`, `decide_model`,
+`decide_tools`, `recovery`; each opens with the rules it owns.
 """
 
 from datetime import datetime
 
-from app.turn import decide_model, decide_requests, decide_tools, recovery
+from app.turn import decide_model, decide_requests, decide_tools, decide_waits, recovery
 from app.turn import events as e
 from app.turn import inputs as i
 from app.turn.agent import Agent
@@ -51,6 +51,10 @@ def _decided(turn: Turn, given: i.Input, *, at: datetime, agent: Agent) -> tuple
             | i.Resume()
             | i.Replan()
             | i.Run()
+            | i.ApproveTool()
+            | i.RejectTool()
+            | i.GiveToolResult()
+            | i.GiveToolError()
             | i.Pause()
             | i.Cancel()
         ):
@@ -102,6 +106,8 @@ def _requested(  # noqa: C901 - it only routes
             return decide_requests.replanned(turn, given, at=at)
         case i.Run():
             return decide_requests.hold_ended(turn, at=at)
+        case i.ApproveTool() | i.RejectTool() | i.GiveToolResult() | i.GiveToolError():
+            return decide_waits.call_commanded(turn, given)
         case i.Pause():
             return decide_requests.pause_asked(turn, at=at)
         case i.Cancel():

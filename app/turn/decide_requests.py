@@ -58,7 +58,7 @@ def message_posted(turn: Turn, given: i.PostMessage, *, at: datetime) -> tuple[e
 def replanned(turn: Turn, given: i.Replan, *, at: datetime) -> tuple[e.Event, ...]:
     """Always interrupts what is open; never read as an answer (T87)."""
     if turn.status not in BLOCKED:
-        raise _does_not_fit(turn, "REPLAN_WITH_MESSAGE")
+        raise does_not_fit(turn, "REPLAN_WITH_MESSAGE")
     return _replanned(turn, given.message, "REPLAN_WITH_MESSAGE", at)
 
 
@@ -66,7 +66,7 @@ def model_retried(turn: Turn, given: i.RetryModel, *, at: datetime) -> tuple[e.E
     """Only the failure that the turn waits for now can be retried (T60, T61)."""
     state = turn.state
     if not isinstance(state, WaitingForModel):
-        raise _does_not_fit(turn, "RETRY_MODEL")
+        raise does_not_fit(turn, "RETRY_MODEL")
     if given.failure_id != state.record.failure_id:
         detail = (
             f"turn {turn.identity.turn_id!r} waits for failure {state.record.failure_id!r}, "
@@ -82,7 +82,7 @@ def scheduled_retry_taken(
     """`RETRY` takes a retry that is due, `CONTINUE` takes it now (T64 to T66)."""
     state = turn.state
     if not isinstance(state, RetryScheduled | ToolRetryScheduled):
-        raise _does_not_fit(turn, command)
+        raise does_not_fit(turn, command)
     if command == "RETRY" and at < state.due_at:
         detail = f"the retry is due at {state.due_at.isoformat()}; CONTINUE takes it now"
         raise RetryNotDue(turn, detail)
@@ -108,14 +108,14 @@ def pause_asked(turn: Turn, *, at: datetime) -> tuple[e.Event, ...]:
 def pause_ended(turn: Turn, given: i.Resume, *, at: datetime) -> tuple[e.Event, ...]:
     """A paused turn goes on from where it stood (T85), if need be under other limits (C16)."""
     if not isinstance(turn.state, Paused):
-        raise _does_not_fit(turn, "RESUME")
+        raise does_not_fit(turn, "RESUME")
     return (replace(resumed(turn, "RESUME", at=at), limits=given.limits),)
 
 
 def hold_ended(turn: Turn, *, at: datetime) -> tuple[e.Event, ...]:
     """A turn on hold is READY like any other from now on (T11a)."""
     if not turn.is_held:
-        raise _does_not_fit(turn, "RUN")
+        raise does_not_fit(turn, "RUN")
     return (e.TurnResumed(command_type="RUN", waited=held_for(turn, at=at)),)
 
 
@@ -157,7 +157,8 @@ def _replanned(
     )
 
 
-def _does_not_fit(turn: Turn, command: str) -> Rejected:
+def does_not_fit(turn: Turn, command: str) -> Rejected:
+    """The refusal of a command that is for another state than the turn's."""
     if turn.is_terminal:
         return TurnTerminal(turn, f"turn {turn.identity.turn_id!r} is {turn.status}")
     if turn.status in {Status.READY, Status.RUNNING}:

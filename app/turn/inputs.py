@@ -61,6 +61,45 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ApproveTool:
+    """`APPROVE_TOOL`: let a call run that waits for somebody's approval."""
+
+    call_id: CallId
+    fingerprint: str | None = None
+    """Of the request that was looked at; `None`: of whatever waits now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RejectTool:
+    """`REJECT_TOOL`: give a call up that waits for somebody's approval."""
+
+    call_id: CallId
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GiveToolResult:
+    """`TOOL_RESULT`: what somebody outside has done for a call."""
+
+    call_id: CallId
+    output: str
+    """As JSON text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GiveToolError:
+    """`TOOL_ERROR`: why somebody outside could not do what a call asks for."""
+
+    call_id: CallId
+    code: str
+    message: str
+
+
+CallCommand: TypeAlias = ApproveTool | RejectTool | GiveToolResult | GiveToolError
+"""Commands on a call that waits for somebody outside."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pause:
     """Stop where the turn stands, to go on later."""
 
@@ -71,7 +110,16 @@ class Cancel:
 
 
 Request: TypeAlias = (
-    PostMessage | RetryModel | Retry | ContinueNow | Resume | Replan | Run | Pause | Cancel
+    PostMessage
+    | RetryModel
+    | Retry
+    | ContinueNow
+    | Resume
+    | Replan
+    | Run
+    | CallCommand
+    | Pause
+    | Cancel
 )
 
 # --- Reports -------------------------------------------------------------------------------------

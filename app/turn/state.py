@@ -30,6 +30,9 @@ class Status(StrEnum):
     RUNNING = "RUNNING"
     RETRY_SCHEDULED = "RETRY_SCHEDULED"
     WAITING_FOR_MODEL = "WAITING_FOR_MODEL"
+    WAITING_FOR_USER = "WAITING_FOR_USER"
+    WAITING_FOR_APPROVAL = "WAITING_FOR_APPROVAL"
+    WAITING_FOR_TOOL = "WAITING_FOR_TOOL"
     PAUSED = "PAUSED"
     COMPLETED = "COMPLETED"
     FAILED = "FAILED"
@@ -49,7 +52,17 @@ TERMINAL = frozenset(
         Status.BUDGET_EXCEEDED,
     }
 )
-BLOCKED = frozenset({Status.RETRY_SCHEDULED, Status.WAITING_FOR_MODEL, Status.PAUSED})
+BLOCKED = frozenset(
+    {
+        Status.RETRY_SCHEDULED,
+        Status.WAITING_FOR_MODEL,
+        Status.WAITING_FOR_USER,
+        Status.WAITING_FOR_APPROVAL,
+        Status.WAITING_FOR_TOOL,
+        Status.PAUSED,
+    }
+)
+"""No state is WAITING_FOR_APPROVAL or WAITING_FOR_TOOL yet: nothing asks for an approval."""
 
 
 class PauseCause(StrEnum):

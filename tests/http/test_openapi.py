@@ -121,6 +121,10 @@ def test_a_resume_is_one_of_the_commands_or_a_failure_id_alone() -> None:
         "CONTINUE",
         "RESUME",
         "REPLAN_WITH_MESSAGE",
+        "APPROVE_TOOL",
+        "REJECT_TOOL",
+        "TOOL_RESULT",
+        "TOOL_ERROR",
     }
     failure_alone = SCHEMAS[alone["$ref"].rpartition("/")[2]]
     assert failure_alone["required"] == ["failureId"]

@@ -6,6 +6,7 @@ turn in every field, the journal, and that a refusal leaves all of it untouched.
 """
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -268,7 +269,21 @@ def _address(  # noqa: C901 - it only routes
             return f"{one}/resume", body
         case i.Run():
             return f"{one}/run", None
+        case i.ApproveTool() | i.RejectTool() | i.GiveToolResult() | i.GiveToolError():
+            return f"{one}/resume", _call_command(given)
         case i.Pause():
             return f"{one}/pause", None
         case i.Cancel():
             return f"{one}/cancel", None
+
+
+def _call_command(given: i.CallCommand) -> dict[str, Any]:
+    match given:
+        case i.ApproveTool(call_id=call_id, fingerprint=fingerprint):
+            return {"command": "APPROVE_TOOL", "callId": call_id, "fingerprint": fingerprint}
+        case i.RejectTool(call_id=call_id, reason=reason):
+            return {"command": "REJECT_TOOL", "callId": call_id, "reason": reason}
+        case i.GiveToolResult(call_id=call_id, output=output):
+            return {"command": "TOOL_RESULT", "callId": call_id, "output": json.loads(output)}
+        case i.GiveToolError(call_id=call_id, code=code, message=message):
+            return {"command": "TOOL_ERROR", "callId": call_id, "code": code, "message": message}

@@ -42,9 +42,11 @@ agents = st.builds(
     ),
     on_model_failure=st.sampled_from(["wait", "wait", "fail"]),
 )
+call_ids = st.sampled_from(["", "A", "B", "C"]).map(CallId)
+named = st.sampled_from(["A", "B", "C"]).map(CallId)
 calls = st.builds(
     ToolCall,
-    call_id=st.sampled_from(["", "A", "B", "C"]).map(CallId),
+    call_id=call_ids,
     tool_name=st.sampled_from(["look_up", "book", "pay", "fetch", "verify", "check", "nonsense"]),
     arguments=st.just("{}"),
     problem=st.sampled_from([None, None, None, "cut off"]),
@@ -69,6 +71,10 @@ requests = st.one_of(
     st.just(i.Resume()),
     st.builds(i.Replan, message=st.builds(a_message)),
     st.just(i.Run()),
+    st.builds(i.ApproveTool, call_id=named),
+    st.builds(i.RejectTool, call_id=named, reason=st.just("no")),
+    st.builds(i.GiveToolResult, call_id=named, output=st.just("{}")),
+    st.builds(i.GiveToolError, call_id=named, code=st.just("c"), message=st.just("m")),
     st.just(i.Pause()),
     st.just(i.Cancel()),
 )
