@@ -24,6 +24,7 @@ from app.providers.failure_rules import (
 )
 from app.providers.failure_waits import stated_wait
 from app.providers.redaction import redacted
+from app.turn.causes import causes
 from app.turn.failures import FailureType, ModelFailure, RequestRefused
 
 __all__ = ["Evidence", "Explanation", "classify", "classify_exception", "explain", "interrupted"]
@@ -80,13 +81,19 @@ def explain(evidence: Evidence) -> Explanation:
 
 
 def classify_exception(error: BaseException, *, http_status: int = 0) -> ModelFailure:
-    """A call that got no answer, or not all of it: transport errors and timeouts."""
-    found = findings(Evidence(where="transport", body=_chain(error)))
-    _, verdict = _transport(found)
+    """A call that got no answer, or not all of it: transport errors and timeouts.
+
+    Where an exception inside names a kind of failure, it is that kind: code between us and the
+    provider may have wrapped it.
+    """
+    chain = [f"{type(one).__name__}: {one}" for one in causes(error)]
+    found = findings(Evidence(where="transport", body=chain))
+    verdict = _named_inside(chain) or _transport(found)[1]
     return ModelFailure(
-        type=FailureType.UNAVAILABLE,
+        type=verdict.type or FailureType.UNAVAILABLE,
         message=redacted(_described(error)),
         retryable=verdict.retryable,
+        token_limit_phase=verdict.phase,
         http_status=http_status,
         exception_type=type(error).__name__,
     )
@@ -151,14 +158,14 @@ def _result(found: Findings, verdict: Verdict, *, status: int) -> ModelFailure |
     )
 
 
-def _chain(error: BaseException) -> list[str]:
-    """The exception and its causes, outermost first; a loop among them ends it."""
-    seen: list[BaseException] = []
-    current: BaseException | None = error
-    while current is not None and not any(current is known for known in seen):
-        seen.append(current)
-        current = current.__cause__ or current.__context__
-    return [f"{type(one).__name__}: {one}" for one in seen]
+def _named_inside(chain: list[str]) -> Verdict | None:
+    """What the innermost exception that names a kind of failure names (cases 21, 22)."""
+    for text in reversed(chain):
+        words = findings(Evidence(where="transport", body=[text])).words
+        for rule in WORD_RULES:
+            if rule.verdict.type is not None and rule.pattern.search(words):
+                return rule.verdict
+    return None
 
 
 def _described(error: BaseException) -> str:

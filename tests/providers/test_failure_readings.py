@@ -129,6 +129,23 @@ def test_case_21_a_loop_of_causes_is_followed_once() -> None:
     assert classify_exception(first).retryable
 
 
+def test_case_21_a_failure_that_code_between_has_wrapped_twice_is_told_by_its_inner_kind() -> None:
+    inner = ValueError("insufficient_quota: You exceeded your current quota")
+    middle, outer = RuntimeError("the call failed"), RuntimeError("in the gateway")
+    outer.__cause__, middle.__context__ = middle, inner
+
+    failure = classify_exception(outer)
+
+    assert (failure.type, failure.retryable) == (QUOTA, False)
+
+
+def test_case_22_the_inner_kind_wins_over_the_one_it_is_wrapped_in() -> None:
+    outer = RuntimeError("service unavailable, too many requests")
+    outer.__cause__ = ValueError("your credit balance is too low")
+
+    assert classify_exception(outer).type is QUOTA
+
+
 def test_an_answer_that_broke_off_is_an_outage_to_retry() -> None:
     assert interrupted().retryable
     assert interrupted("network_error").error_code == "network_error"
