@@ -63,9 +63,5 @@ def test_everything_the_readme_points_to_is_there() -> None:
 def test_the_diagram_shows_every_status() -> None:
     (diagram,) = _blocks("mermaid")
 
-    without_a_state = {
-        Status.WAITING_FOR_USER,
-        Status.WAITING_FOR_APPROVAL,
-        Status.WAITING_FOR_TOOL,
-    }
+    without_a_state = {Status.WAITING_FOR_APPROVAL, Status.WAITING_FOR_TOOL}
     assert {status for status in Status if status.value not in diagram} == without_a_state

@@ -14,6 +14,7 @@ from app.ports.model import (
     ResolvedModel,
     TextDelta,
 )
+from app.ports.questions import Ask
 from app.ports.records import (
     AuditEntry,
     Claim,
@@ -53,6 +54,7 @@ from app.ports.store import (
 from app.ports.tools import (
     AgentCatalog,
     LoadedAgent,
+    NotDone,
     OutputReader,
     Tool,
     ToolContext,
@@ -62,6 +64,7 @@ from app.turn.transcript import ModelAnswer
 
 __all__ = [
     "AgentCatalog",
+    "Ask",
     "AuditEntry",
     "AuditLog",
     "Claim",
@@ -89,6 +92,7 @@ __all__ = [
     "ModelEvent",
     "ModelRequest",
     "NewId",
+    "NotDone",
     "OutcomeUnknown",
     "OutputReader",
     "ReasoningDelta",

@@ -19,6 +19,7 @@ from app.turn.transcript import (
     AssistantMessage,
     ClosingMessage,
     NoticeMessage,
+    QuestionMessage,
     ToolResult,
     Usage,
     UserMessage,
@@ -97,7 +98,7 @@ def _added(event: e.MessageAdded) -> dict[str, Any]:
                 "messageId": message_id,
                 "content": content_output(content),
             }
-        case ClosingMessage(text=text) | NoticeMessage(text=text):
+        case ClosingMessage(text=text) | NoticeMessage(text=text) | QuestionMessage(text=text):
             return {"position": position, "role": event.message.role, "content": text}
 
 
@@ -134,6 +135,7 @@ def _failure_data(event: e.ModelFailed | e.TurnSuspended, reader: Reader) -> dic
                 "requestedAt": requested_at,
                 "timeoutMillis": None,
                 "nextRunnableAt": event.next_runnable_at,
+                "question": event.question,
             } | shown
 
 

@@ -15,6 +15,7 @@ from app.turn.transcript import (
     ContentPart,
     ImagePart,
     NoticeMessage,
+    QuestionMessage,
     TextPart,
     ToolResult,
     UserMessage,
@@ -132,7 +133,7 @@ class MessageOutput(Output):
 
     position: int
     turn_id: str
-    role: Literal["user", "assistant", "tool", "closing", "notice"]
+    role: Literal["user", "assistant", "tool", "closing", "notice", "question"]
     content: str | list[dict[str, Any]]
     message_id: str | None = Field(default=None, exclude_if=is_absent)
     reasoning: str | None = Field(default=None, exclude_if=is_absent)
@@ -221,7 +222,7 @@ def _said(stored: StoredMessage) -> dict[str, Any]:
                 "tool_name": result.tool_name,
                 "outcome": result.outcome,
             }
-        case ClosingMessage(text=text) | NoticeMessage(text=text):
+        case ClosingMessage(text=text) | NoticeMessage(text=text) | QuestionMessage(text=text):
             return {"role": stored.message.role, "content": text}
 
 

@@ -22,14 +22,16 @@ from app.routers.resume_schemas import (
     RetryModelBody,
     ToolErrorBody,
     ToolResultBody,
+    UserInputBody,
     call_command,
     limit_change,
 )
 from app.routers.turn_schemas import TurnOutput
+from app.services.answers import Answer, give_answer
 from app.services.deps import Caller, Services
 from app.services.messages import Posted, Replacement, replan
 from app.services.turns import Commanded, ResumeCommand, resume, resume_under
-from app.turn.ids import FailureId, MessageId, TurnId
+from app.turn.ids import CallId, FailureId, MessageId, TurnId
 from app.turn.inputs import ContinueNow, Resume, Retry, RetryModel
 
 router = APIRouter(prefix="/turns/{turnId}/resume", tags=["turns"])
@@ -44,7 +46,13 @@ def _form(body: object) -> str | None:
 
 
 CommandBody: TypeAlias = Annotated[
-    RetryModelBody | RetryBody | ContinueBody | ResumeTurnBody | ReplanBody | CallBody,
+    RetryModelBody
+    | RetryBody
+    | ContinueBody
+    | ResumeTurnBody
+    | UserInputBody
+    | ReplanBody
+    | CallBody,
     Field(discriminator="command"),
 ]
 ResumeBody: TypeAlias = Annotated[
@@ -53,8 +61,8 @@ ResumeBody: TypeAlias = Annotated[
         _form,
         custom_error_type="command_missing",
         custom_error_message="say a command: RETRY_MODEL with a failureId, RETRY, CONTINUE, "
-        "RESUME, REPLAN_WITH_MESSAGE with a message, or APPROVE_TOOL, REJECT_TOOL, TOOL_RESULT "
-        "or TOOL_ERROR with a callId",
+        "RESUME, USER_INPUT with a text, REPLAN_WITH_MESSAGE with a message, or APPROVE_TOOL, "
+        "REJECT_TOOL, TOOL_RESULT or TOOL_ERROR with a callId",
     ),
 ]
 
@@ -88,8 +96,9 @@ async def resume_a_turn(
 
     `RETRY_MODEL` names the failure the turn waits for now. `RETRY` takes a scheduled retry that is
     due, `CONTINUE` takes it at once. `RESUME` goes on with a paused turn, for operators under other
-    limits where `changes` say so. `REPLAN_WITH_MESSAGE` closes every open call and goes on with its
-    message; the others add no message. `APPROVE_TOOL`, `REJECT_TOOL`, `TOOL_RESULT` and
+    limits where `changes` say so. `USER_INPUT` answers the question that the turn waits with: its
+    text becomes a message of the user's. `REPLAN_WITH_MESSAGE` closes every open call and goes on
+    with its message; the others add no message. `APPROVE_TOOL`, `REJECT_TOOL`, `TOOL_RESULT` and
     `TOOL_ERROR` are for calls that wait for somebody outside; none does yet, so they are refused.
     """
 
@@ -114,6 +123,12 @@ async def _done(
                 message_id=MessageId(message.message_id or services.new_id("msg")),
             )
             return await replan(services, caller, given, expected_version=version)
+        case UserInputBody():
+            call_id = None if body.call_id is None else CallId(body.call_id)
+            said = Answer(
+                turn_id=turn_id, text=body.text, call_id=call_id, has_data=body.data is not None
+            )
+            return await give_answer(services, caller, said, expected_version=version)
         case ResumeTurnBody() if (change := limit_change(body)) is not None:
             return await resume_under(services, caller, turn_id, change, expected_version=version)
         case _:

@@ -65,6 +65,21 @@ class ResumeTurnBody(Input):
     changes: ChangesBody | None = None
 
 
+class UserInputBody(Input):
+    """Answers the question that the turn waits with."""
+
+    command: Literal["USER_INPUT"]
+    text: Annotated[str, Field(max_length=200_000)] | None = Field(
+        default=None, description="The answer; it becomes a message of the user's."
+    )
+    call_id: Annotated[str, Field(min_length=1)] | None = Field(
+        default=None, description="For a call that waits for an answer; no call does yet."
+    )
+    data: dict[str, JsonValue] | None = Field(
+        default=None, description="For a form that waits for values; there are no forms yet."
+    )
+
+
 CallIdText = Annotated[str, Field(min_length=1, description="The call that waits.")]
 
 

@@ -9,7 +9,15 @@ from datetime import datetime
 from typing import Literal, TypeAlias
 
 from app.turn.failures import FailureRecord, FailureType, TokenLimitPhase
-from app.turn.state import Failed, LimitReached, PauseCause, Paused, Ready, Turn
+from app.turn.state import (
+    Failed,
+    LimitReached,
+    PauseCause,
+    Paused,
+    Ready,
+    Turn,
+    WaitingForUser,
+)
 
 _QUALITY = re.compile(r"q=([01](?:\.\d{0,3})?)")
 
@@ -83,6 +91,10 @@ _FAILED: Mapping[str, _Words] = {
         "en": "A tool failed that the turn cannot do without.",
         "zh": "本轮必需的一个工具执行失败。",
     },
+    "hook_failed": {
+        "en": "The turn ended because code of its agent failed. Send the message again.",
+        "zh": "由于智能体自身的代码出错，本轮已结束。请重新发送消息。",
+    },
     "internal_error": {
         "en": "The turn ended because of an error on our side. Send the message again.",
         "zh": "由于我方的错误，本轮已结束。请重新发送消息。",
@@ -104,6 +116,11 @@ _PAUSED: Mapping[PauseCause, _Words] = {
 _HELD: _Words = {
     "en": "The turn is on hold. It begins when it is told to run.",
     "zh": "本轮已暂缓，尚未开始。收到运行指令后才会开始。",
+}
+
+_ASKED: _Words = {
+    "en": "The agent asks you something. The turn goes on with your answer.",
+    "zh": "智能体向你提出了一个问题。收到你的回答后，本轮将继续。",
 }
 
 _LIMIT: _Words = {
@@ -143,6 +160,8 @@ def sentence_for(turn: Turn, language: Language, retry_at: datetime | None) -> s
             return _LIMIT[language]
         case Ready(held=True):
             return _HELD[language]
+        case WaitingForUser():
+            return _ASKED[language]
         case Paused(cause=cause):
             return _PAUSED[cause][language]
         case _:

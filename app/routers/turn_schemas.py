@@ -1,6 +1,6 @@
 """The turn resource."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
@@ -25,6 +25,7 @@ from app.turn.state import (
     ToolRetryScheduled,
     Turn,
     WaitingForModel,
+    WaitingForUser,
 )
 from app.turn.transcript import StopReason
 
@@ -41,12 +42,14 @@ class ActionOutput(Output):
 class SuspensionOutput(Output):
     """What the turn waits for."""
 
-    suspension_type: Literal["MODEL", "RETRY"]
+    suspension_type: Literal["MODEL", "RETRY", "USER_INPUT"]
     correlation_id: str | None
-    """The failureId; null when a tool is to be tried again."""
+    """The failureId; null when the turn waits for something else than its model."""
     requested_at: datetime
     timeout_millis: int | None
     next_runnable_at: datetime | None
+    question: str | None
+    """What the user is asked."""
     model_failure: SafeFailure | FullFailure | None
 
 
@@ -200,17 +203,27 @@ def _retry_at(turn: Turn) -> datetime | None:
             return turn.due_at
 
 
+_SUSPENSIONS: Mapping[Status, Literal["MODEL", "RETRY", "USER_INPUT"]] = {
+    Status.WAITING_FOR_MODEL: "MODEL",
+    Status.RETRY_SCHEDULED: "RETRY",
+    Status.WAITING_FOR_USER: "USER_INPUT",
+}
+
+
 def _suspension(turn: Turn, principal: Principal, language: Language) -> SuspensionOutput | None:
     state = turn.state
-    if not isinstance(state, WaitingForModel | RetryScheduled | ToolRetryScheduled):
+    if not isinstance(
+        state, WaitingForModel | RetryScheduled | ToolRetryScheduled | WaitingForUser
+    ):
         return None
     failure = turn.current_failure
     return SuspensionOutput(
-        suspension_type="MODEL" if isinstance(state, WaitingForModel) else "RETRY",
+        suspension_type=_SUSPENSIONS[turn.status],
         correlation_id=failure and failure.failure_id,
         requested_at=state.requested_at,
         timeout_millis=None,
         next_runnable_at=turn.due_at,
+        question=state.question if isinstance(state, WaitingForUser) else None,
         model_failure=failure and failure_output(failure, principal, language),
     )
 

@@ -12,7 +12,8 @@ from app.ports import Tool, ToolContext, ToolOutput
 from app.turn.agent import Effect
 from app.turn.ids import CallId, TurnId, idempotency_key
 from app.turn.inputs import FinishedCall
-from app.turn.state import OpenCall, RunningTools
+from app.turn.open_calls import OpenCall
+from app.turn.state import RunningTools
 from app.turn.transcript import AssistantMessage
 
 _TOGETHER_SECONDS = 0.005
@@ -68,4 +69,9 @@ class ToolRound:
 
 
 def _finished(call_id: CallId, output: ToolOutput) -> FinishedCall:
-    return FinishedCall(call_id=call_id, outcome=output.outcome, content=output.content)
+    return FinishedCall(
+        call_id=call_id,
+        outcome=output.outcome,
+        content=output.content,
+        question=output.question,
+    )

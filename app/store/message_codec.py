@@ -18,6 +18,7 @@ from app.turn.transcript import (
     Message,
     NoticeMessage,
     Outcome,
+    QuestionMessage,
     StopReason,
     TextPart,
     ToolCall,
@@ -55,6 +56,10 @@ def encode(message: Message) -> EncodedMessage:
         case NoticeMessage(text=text, cause=cause):
             body = {"role": "user", "content": text}
             return EncodedMessage(role="notice", body=_json(body), meta=_json({"cause": cause}))
+        case QuestionMessage(text=text):
+            return EncodedMessage(
+                role="question", body=_json({"role": "assistant", "content": text})
+            )
     assert_never(message)
 
 
@@ -83,6 +88,8 @@ def decode(stored: EncodedMessage) -> Message:
             return ClosingMessage(text=body["content"])
         case "notice":
             return NoticeMessage(text=body["content"], cause=meta["cause"])
+        case "question":
+            return QuestionMessage(text=body["content"])
         case unknown:
             message = f"a stored message has the unknown role {unknown!r}"
             raise ValueError(message)

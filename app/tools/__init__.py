@@ -1,7 +1,7 @@
-"""Tools made of plain Python functions: `from app.tools import NotDone, ToolContext, tool`."""
+"""Tools made of plain Python functions: `from app.tools import Ask, NotDone, ToolContext, tool`."""
 
-from app.ports import ToolContext
+from app.ports import Ask, ToolContext
 from app.tools.errors import NotDone, ToolDeclarationError
 from app.tools.local import LocalTool, tool
 
-__all__ = ["LocalTool", "NotDone", "ToolContext", "ToolDeclarationError", "tool"]
+__all__ = ["Ask", "LocalTool", "NotDone", "ToolContext", "ToolDeclarationError", "tool"]

@@ -2,20 +2,13 @@
 
 from typing import NoReturn
 
+from app.ports import NotDone
+
+__all__ = ["InvalidArgumentsError", "NotDone", "ToolDeclarationError", "refuse_tool"]
+
 
 class ToolDeclarationError(ValueError):
     """A function cannot be made a tool; the message says what to change."""
-
-
-class NotDone(Exception):  # noqa: N818 - read at the place of raising: "raise NotDone"
-    """Raised by a tool that has done nothing, so that nobody need fear it did half.
-
-    The model is told so, with the reason, and the call counts as not started.
-    """
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
 
 
 class InvalidArgumentsError(ValueError):

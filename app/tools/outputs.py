@@ -1,56 +1,37 @@
-"""What a model is told of a call: results, errors and refusals as bounded, storable text."""
-
-from typing import Literal, TypeAlias
+"""What a model is told of a tool's result."""
 
 from pydantic_core import to_json
 
 from app.ports import ToolOutput
-from app.tools.errors import NotDone
+from app.ports.outputs import (
+    MAX_CONTENT_BYTES,
+    MAX_ERROR_CHARACTERS,
+    failed,
+    output,
+    refused,
+    said_by,
+)
 from app.turn.transcript import Outcome
 
-MAX_CONTENT_BYTES = 64 * 1024
-"""A longer content (in UTF-8, the marker included) is cut."""
-MAX_ERROR_CHARACTERS = 2_000
-
-_Outcome: TypeAlias = Literal[Outcome.COMPLETED, Outcome.ERROR, Outcome.NOT_STARTED]
-_MARKER = "\n[cut here: {cut} of {total} bytes left out]"
+__all__ = [
+    "MAX_CONTENT_BYTES",
+    "MAX_ERROR_CHARACTERS",
+    "completed",
+    "failed",
+    "refused",
+    "said_by",
+]
 
 
 def completed(result: object) -> ToolOutput:
     """A string as it is, anything else as JSON; an `ERROR` when no JSON can say it."""
     if isinstance(result, str):
-        return _output(Outcome.COMPLETED, str.__str__(result))
+        return output(Outcome.COMPLETED, str.__str__(result))
     try:
         content = to_json(result, inf_nan_mode="strings").decode()
     except Exception as error:  # noqa: BLE001 - a result may bring its own serialiser
         return _unwritable(result, error)
-    return _output(Outcome.COMPLETED, content)
-
-
-def failed(error: BaseException) -> ToolOutput:
-    """The error's type and message for the model, without a traceback.
-
-    `NotDone` becomes `NOT_STARTED`, everything else `ERROR`.
-    """
-    if isinstance(error, NotDone):
-        said = _bounded(f"Nothing was done: {error.reason}")
-        return _output(Outcome.NOT_STARTED, said)
-    return refused(said_by(error))
-
-
-def refused(reason: str) -> ToolOutput:
-    """An `ERROR` that says the reason, in at most `MAX_ERROR_CHARACTERS`."""
-    return _output(Outcome.ERROR, _bounded(reason))
-
-
-def said_by(error: BaseException) -> str:
-    """`Type: message`, or the type alone where there is no message or it cannot be read."""
-    name = type(error).__qualname__
-    try:
-        message = str(error).strip()
-    except Exception:  # noqa: BLE001 - a broken __str__ must not hide the error itself
-        message = ""
-    return f"{name}: {message}" if message else name
+    return output(Outcome.COMPLETED, content)
 
 
 def _unwritable(result: object, error: Exception) -> ToolOutput:
@@ -59,32 +40,3 @@ def _unwritable(result: object, error: Exception) -> ToolOutput:
         f"The tool ran to its end, but its result ({kind}) cannot be written as JSON "
         f"({said_by(error)})"
     )
-
-
-def _output(outcome: _Outcome, content: str) -> ToolOutput:
-    return ToolOutput(outcome=outcome, content=_cut(_storable(content)))
-
-
-def _bounded(text: str) -> str:
-    if len(text) <= MAX_ERROR_CHARACTERS:
-        return text
-    return text[: MAX_ERROR_CHARACTERS - 1] + "…"
-
-
-def _storable(text: str) -> str:
-    """Halves of surrogate pairs, which no UTF-8 can hold, joined or replaced by U+FFFD."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return text
-
-
-def _cut(text: str) -> str:
-    encoded = text.encode()
-    total = len(encoded)
-    if total <= MAX_CONTENT_BYTES:
-        return text
-    room = MAX_CONTENT_BYTES - len(_MARKER.format(cut=total, total=total))
-    kept = encoded[:room].decode(errors="ignore")
-    return kept + _MARKER.format(cut=total - len(kept.encode()), total=total)

@@ -10,13 +10,22 @@ from typing import Literal, TypeAlias
 
 from app.turn.failures import FailureType
 from app.turn.ids import FailureId
-from app.turn.state import Paused, Ready, RetryScheduled, ToolRetryScheduled, Turn, WaitingForModel
+from app.turn.state import (
+    Paused,
+    Ready,
+    RetryScheduled,
+    ToolRetryScheduled,
+    Turn,
+    WaitingForModel,
+    WaitingForUser,
+)
 
 Command: TypeAlias = Literal[
     "RETRY_MODEL",
     "RETRY",
     "CONTINUE",
     "RESUME",
+    "USER_INPUT",
     "MESSAGE",
     "REPLAN_WITH_MESSAGE",
     "RUN",
@@ -61,6 +70,8 @@ def _offered(turn: Turn, at: datetime) -> tuple[Action, ...]:
     match turn.state:
         case WaitingForModel() as state:
             return (_retry(state), *_WITH_MESSAGE, _cancel(turn))
+        case WaitingForUser():
+            return (Action(command="USER_INPUT"), *_WITH_MESSAGE, _cancel(turn))
         case Paused():
             return (Action(command="RESUME"), *_WITH_MESSAGE, _cancel(turn))
         case RetryScheduled(due_at=due_at) | ToolRetryScheduled(due_at=due_at):

@@ -6,7 +6,7 @@ one wins (cases 21, 22, 143).
 """
 
 from collections.abc import Iterator
-from typing import TypeVar
+from typing import TypeVar, cast
 
 E = TypeVar("E", bound=BaseException)
 
@@ -41,4 +41,4 @@ def _directly_inside(error: BaseException) -> Iterator[BaseException]:
     if error.__context__ is not None:
         yield error.__context__
     if isinstance(error, BaseExceptionGroup):
-        yield from error.exceptions
+        yield from cast("BaseExceptionGroup[BaseException]", error).exceptions

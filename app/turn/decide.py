@@ -51,6 +51,7 @@ def _decided(turn: Turn, given: i.Input, *, at: datetime, agent: Agent) -> tuple
             | i.Resume()
             | i.Replan()
             | i.Run()
+            | i.UserInput()
             | i.ApproveTool()
             | i.RejectTool()
             | i.GiveToolResult()
@@ -61,8 +62,10 @@ def _decided(turn: Turn, given: i.Input, *, at: datetime, agent: Agent) -> tuple
             return _requested(turn, given, at=at)
         case _ if given.attempt_id != turn.attempt_in_flight:
             return ()
+        case i.UserAsked():
+            return decide_waits.user_asked(turn, given, at=at)
         case i.StepCrashed():
-            return (end_step(turn), *_crashed(turn))
+            return _crashed(turn, given, at=at)
         case i.StepAbandoned():
             return (end_step(turn), *cancelled(turn)) if turn.cancel_requested else ()
         case i.ToolsFinished() | i.StepLost():
@@ -106,6 +109,8 @@ def _requested(  # noqa: C901 - it only routes
             return decide_requests.replanned(turn, given, at=at)
         case i.Run():
             return decide_requests.hold_ended(turn, at=at)
+        case i.UserInput():
+            return decide_waits.input_given(turn, given, at=at)
         case i.ApproveTool() | i.RejectTool() | i.GiveToolResult() | i.GiveToolError():
             return decide_waits.call_commanded(turn, given)
         case i.Pause():
@@ -124,8 +129,11 @@ def _begun(turn: Turn, given: i.BeginStep, *, at: datetime, agent: Agent) -> tup
     return begin_next(turn, agent, given.attempt_id, at=at)
 
 
-def _crashed(turn: Turn) -> tuple[e.Event, ...]:
-    return cancelled(turn) if turn.cancel_requested else failed(turn, "internal_error")
+def _crashed(turn: Turn, given: i.StepCrashed, *, at: datetime) -> tuple[e.Event, ...]:
+    if decide_waits.is_at_rest(turn, at=at):
+        return ()
+    ended = () if given.attempt_id is None else (end_step(turn),)
+    return (*ended, *(cancelled(turn) if turn.cancel_requested else failed(turn, given.reason)))
 
 
 def _model_reported(

@@ -3,6 +3,7 @@
 answer with calls         stored with its calls before any tool runs, then the tools begin (T27)
 final answer              the turn completes (T26), or what `decide_output` says; cut with usable
                           text it completes (T30)
+a hook's question         the text is kept, the calls are withheld, the turn waits (T43a)
 refusal                   the calls that came with it are withheld (T32, C23)
 nothing usable            a failure like any other: the turn waits (T30, T30a)
 recognised failure        tried again by itself (T33) or waits with a fresh failureId (T34); an
@@ -21,6 +22,7 @@ from app.turn.blocking import given_up
 from app.turn.decide_output import concluded
 from app.turn.evolve import advance
 from app.turn.failures import FailureRecord, FailureType, ModelFailure, TokenLimitPhase
+from app.turn.questions import asking
 from app.turn.retry import retry_due_at
 from app.turn.state import CallingModel, Turn
 from app.turn.steps import cancelled, end_step, failed, remaining_iterations, then_begin
@@ -49,6 +51,8 @@ def answered(
     """The turn has a final answer, or calls to run, or an answer that is none (T26 to T32b)."""
     if turn.cancel_requested:
         return (_unheard(given), end_step(turn), *cancelled(turn))
+    if given.question is not None:
+        return _asked(turn, state, given, given.question, agent, at)
     useless = _useless(given.answer)
     if useless is not None:
         gave_up = i.ModelGaveUp(
@@ -152,8 +156,28 @@ def _final(
 ) -> tuple[e.Event, ...]:
     pieces = _pieces(state, given.answer.text, given.answer.reasoning)
     completed = _completed(turn, given, agent, calls=())
-    said = (*pieces, completed, *_stopped(given))
+    said = (*pieces, completed, *_stopped(given, _untrusted_tools(given.answer)))
     return concluded(turn, said, completed, given, agent, at=at)
+
+
+def _asked(
+    turn: Turn,
+    state: CallingModel,
+    given: i.ModelAnswered,
+    question: str,
+    agent: Agent,
+    at: datetime,
+) -> tuple[e.Event, ...]:
+    """A hook puts a question behind the answer: its text is kept, its calls are not run (C23)."""
+    answer = given.answer
+    withheld = tuple(call.tool_name for call in answer.tool_calls)
+    events: tuple[e.Event, ...] = (
+        *_pieces(state, answer.text, answer.reasoning),
+        _completed(turn, given, agent, calls=()),
+        *_stopped(given, withheld),
+        end_step(turn),
+    )
+    return (*events, *asking(advance(turn, events), question, at=at))
 
 
 def _with_calls(
@@ -168,7 +192,7 @@ def _with_calls(
     asked: tuple[e.Event, ...] = (
         *_pieces(state, given.answer.text, given.answer.reasoning),
         _completed(turn, given, agent, calls=calls),
-        *_stopped(given),
+        *_stopped(given, ()),
         *requested,
     )
     failed_calls = _unusable(calls, agent, first_result)
@@ -243,12 +267,15 @@ def _unheard(given: i.ModelAnswered) -> e.ModelStopped:
     )
 
 
-def _stopped(given: i.ModelAnswered) -> tuple[e.ModelStopped, ...]:
+def _untrusted_tools(answer: ModelAnswer) -> tuple[str, ...]:
+    is_trusted = answer.stop_reason not in _CALLS_NOT_TRUSTED
+    return () if is_trusted else tuple(call.tool_name for call in answer.tool_calls)
+
+
+def _stopped(given: i.ModelAnswered, withheld: tuple[str, ...]) -> tuple[e.ModelStopped, ...]:
     answer = given.answer
-    if answer.stop_reason in FINISHED:
+    if answer.stop_reason in FINISHED and not withheld:
         return ()
-    untrusted = answer.stop_reason in _CALLS_NOT_TRUSTED
-    withheld = tuple(call.tool_name for call in answer.tool_calls) if untrusted else ()
     return (
         e.ModelStopped(
             attempt_id=given.attempt_id,

@@ -22,6 +22,7 @@ from app.turn.evolve import held_for
 from app.turn.interruption import interrupted
 from app.turn.state import (
     BLOCKED,
+    Blocked,
     CallingModel,
     Cancelled,
     PauseCause,
@@ -33,17 +34,27 @@ from app.turn.state import (
     ToolRetryScheduled,
     Turn,
     WaitingForModel,
+    WaitingForUser,
 )
 from app.turn.steps import cancelled, end_step
 from app.turn.transcript import InterruptionReason, Outcome, UserMessage
 
 _Command: TypeAlias = Literal[
-    "RETRY_MODEL", "RETRY", "CONTINUE", "RESUME", "USER_MESSAGE", "REPLAN_WITH_MESSAGE"
+    "RETRY_MODEL",
+    "RETRY",
+    "CONTINUE",
+    "RESUME",
+    "USER_MESSAGE",
+    "USER_INPUT",
+    "REPLAN_WITH_MESSAGE",
 ]
 
 
 def message_posted(turn: Turn, given: i.PostMessage, *, at: datetime) -> tuple[e.Event, ...]:
-    """A message goes on with a turn that waits (T62, T68, T86); one at work is left alone (T7)."""
+    """A message goes on with a turn that waits (T62, T68, T86), and answers a question (T75).
+
+    A turn at work is left alone (T7).
+    """
     if turn.is_terminal:
         raise TurnTerminal(turn, f"turn {turn.identity.turn_id!r} is {turn.status}")
     if turn.status not in BLOCKED:
@@ -52,7 +63,23 @@ def message_posted(turn: Turn, given: i.PostMessage, *, at: datetime) -> tuple[e
             "send the message again when it has ended or waits"
         )
         raise ConversationBusy(turn, detail)
+    if isinstance(turn.state, WaitingForUser):
+        return answered(turn, given.message, "USER_MESSAGE", at=at)
     return _replanned(turn, given.message, "USER_MESSAGE", at)
+
+
+def answered(
+    turn: Turn,
+    message: UserMessage,
+    command: Literal["USER_MESSAGE", "USER_INPUT"],
+    *,
+    at: datetime,
+) -> tuple[e.Event, ...]:
+    """The message is the answer to the question; nothing is interrupted (T75)."""
+    return (
+        e.MessageAdded(position=turn.next_position, message=message),
+        resumed(turn, command, at=at, correlation_id=message.message_id),
+    )
 
 
 def replanned(turn: Turn, given: i.Replan, *, at: datetime) -> tuple[e.Event, ...]:
@@ -95,7 +122,7 @@ def pause_asked(turn: Turn, *, at: datetime) -> tuple[e.Event, ...]:
         return ()
     if turn.is_terminal:
         raise TurnTerminal(turn, f"turn {turn.identity.turn_id!r} is {turn.status} already")
-    if isinstance(turn.state, WaitingForModel):
+    if isinstance(turn.state, WaitingForModel | WaitingForUser):
         raise WrongCommand(turn, f"a turn that is {turn.status} waits already")
     if turn.cancel_requested or turn.pause_requested:
         return ()
@@ -135,7 +162,7 @@ def resumed(
 ) -> e.TurnResumed:
     """A blocked turn goes on; how long it was blocked is part of the fact."""
     blocked = turn.state
-    if not isinstance(blocked, RetryScheduled | ToolRetryScheduled | WaitingForModel | Paused):
+    if not isinstance(blocked, Blocked):
         raise TurnNotBlocked(turn, f"turn {turn.identity.turn_id!r} is {turn.status}")
     waited = max(at - blocked.requested_at, timedelta(0))
     return e.TurnResumed(command_type=command, waited=waited, correlation_id=correlation_id)

@@ -6,6 +6,7 @@ A result is kept as soon as it is known, in the place its call has reserved (T45
                               again (T47), or the end of the turn (T48), as the tool says;
                               the calls behind it are given up where the tool says so (T49)
     the last call answered    the next model call begins in the same commit
+    a question to the user    answered at once, asked when the round has ended (T43a)
     until then                free places are filled with calls that have not begun
     only retries are left     the turn rests until the first of them is due
     cancellation, pause       known results are kept, nothing more begins (case 124)
@@ -21,8 +22,10 @@ from app.turn import inputs as i
 from app.turn.agent import Agent, Effect, OnError, ToolSpec
 from app.turn.blocking import given_up
 from app.turn.evolve import advance
+from app.turn.open_calls import OpenCall
+from app.turn.questions import told_to_the_model
 from app.turn.retry import jittered
-from app.turn.state import OpenCall, RunningTools, Turn
+from app.turn.state import RunningTools, Turn
 from app.turn.steps import end_step, failed, fill_slots, then_begin
 from app.turn.transcript import Outcome, ToolResult
 
@@ -74,6 +77,8 @@ def _results(
 def _result(
     call: OpenCall, finished: i.FinishedCall, spec: ToolSpec | None, chance: float, at: datetime
 ) -> e.Event:
+    if finished.question is not None:
+        return _asked(call, finished.question)
     result = ToolResult(
         call_id=call.call_id,
         tool_name=call.tool_name,
@@ -92,6 +97,16 @@ def _result(
         )
     fails = spec is not None and spec.on_error in {OnError.FAIL_TURN, OnError.RETRY_THEN_FAIL}
     return e.ToolFailed(position=call.position, result=result, fails_turn=fails)
+
+
+def _asked(call: OpenCall, question: str) -> e.ToolCompleted:
+    result = ToolResult(
+        call_id=call.call_id,
+        tool_name=call.tool_name,
+        outcome=Outcome.COMPLETED,
+        content=told_to_the_model(question),
+    )
+    return e.ToolCompleted(position=call.position, result=result, question=question)
 
 
 def _is_tried_again(call: OpenCall, finished: i.FinishedCall, spec: ToolSpec) -> bool:

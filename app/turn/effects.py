@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from app.turn import events as e
-from app.turn.state import Turn
+from app.turn.state import Status, Turn
 from app.turn.transcript import ToolResult
 
 Effect: TypeAlias = Literal["OPEN", "ANSWER", "QUEUE", "STEER", "REPLAN"]
@@ -13,7 +13,6 @@ Effect: TypeAlias = Literal["OPEN", "ANSWER", "QUEUE", "STEER", "REPLAN"]
 put aside until the turn has ended, or until its next boundary. `REPLAN`: the turn goes on with it,
 and every open call is closed."""
 
-_WAITING_FOR_USER = "WAITING_FOR_USER"
 _BY_MODE: Mapping[object, Effect] = {"queue": "QUEUE", "steer": "STEER"}
 
 
@@ -38,6 +37,8 @@ def brought(turn: Turn | None, events: Iterable[e.Event]) -> Brought:
         match event:
             case e.TurnStarted():
                 return Brought(effect="OPEN")
+            case e.TurnResumed(command_type="REPLAN_WITH_MESSAGE"):
+                return Brought(effect="REPLAN", closes=closes)
             case e.TurnResumed():
                 return Brought(effect=_going_on(turn, closes), closes=closes)
             case _ if (put_aside := _put_aside(event)) is not None:
@@ -50,7 +51,7 @@ def brought(turn: Turn | None, events: Iterable[e.Event]) -> Brought:
 
 def _going_on(turn: Turn | None, closes: tuple[ToolResult, ...]) -> Effect:
     """A question is answered by a message that closes nothing (T75, T76); any other is a replan."""
-    was_asked = turn is not None and str(turn.status) == _WAITING_FOR_USER
+    was_asked = turn is not None and turn.status is Status.WAITING_FOR_USER
     return "ANSWER" if was_asked and not closes else "REPLAN"
 
 

@@ -6,7 +6,8 @@
     ├── TurnTerminal           the turn has ended
     ├── WrongCommand           the turn waits, but for something else
     ├── CorrelationMismatch    the command names something that is not current
-    └── RetryNotDue            the scheduled retry's time has not come
+    ├── RetryNotDue            the scheduled retry's time has not come
+    └── AnswerInvalid          what was said is no answer to what the turn asks
 
 A class's docstring is its sentence in the problem document.
 """
@@ -61,3 +62,9 @@ class RetryNotDue(Rejected):
     """The scheduled retry is not due yet."""
 
     code: ClassVar[str] = "retry_not_due"
+
+
+class AnswerInvalid(Rejected):
+    """The request says something that cannot be."""
+
+    code: ClassVar[str] = "payload_invalid"

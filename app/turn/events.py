@@ -19,6 +19,7 @@ from app.turn.transcript import (
     InterruptionReason,
     Message,
     NoticeMessage,
+    QuestionMessage,
     StopReason,
     ToolResult,
     Usage,
@@ -41,7 +42,7 @@ class TurnStarted:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageAdded:
     position: int
-    message: UserMessage | ClosingMessage | NoticeMessage
+    message: UserMessage | ClosingMessage | NoticeMessage | QuestionMessage
     type: Literal["MESSAGE_ADDED"] = "MESSAGE_ADDED"
 
 
@@ -78,12 +79,16 @@ class StepRecovered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnSuspended:
-    suspension_type: Literal["MODEL", "RETRY"]
+    suspension_type: Literal["MODEL", "RETRY", "USER_INPUT"]
     record: FailureRecord | None
-    """The model's failure; `None` when a tool is to be tried again."""
+    """The model's failure; `None` when it is not the model that the turn waits for."""
     requested_at: datetime
     next_runnable_at: datetime | None
     """When the turn goes on by itself; `None`: when somebody says so."""
+    question: str | None = None
+    """What the user is asked, when the turn waits for that."""
+    heard: int = 0
+    """How many of the unread messages the hook that asks has seen."""
     type: Literal["TURN_SUSPENDED"] = "TURN_SUSPENDED"
 
 
@@ -97,7 +102,14 @@ class RetryWasScheduled:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnResumed:
     command_type: Literal[
-        "RETRY_MODEL", "RETRY", "CONTINUE", "RESUME", "USER_MESSAGE", "REPLAN_WITH_MESSAGE", "RUN"
+        "RETRY_MODEL",
+        "RETRY",
+        "CONTINUE",
+        "RESUME",
+        "USER_MESSAGE",
+        "USER_INPUT",
+        "REPLAN_WITH_MESSAGE",
+        "RUN",
     ]
     waited: timedelta
     """How long the turn was blocked, or on hold."""
@@ -269,6 +281,8 @@ class ToolStarted:
 class ToolCompleted:
     position: int
     result: ToolResult
+    question: str | None = None
+    """What the tool asks the user."""
     type: Literal["TOOL_COMPLETED"] = "TOOL_COMPLETED"
 
 

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 from app.turn import events as e
 from app.turn.ids import CallId
+from app.turn.open_calls import OpenCall
 from app.turn.state import (
     CallingModel,
     Cancelled,
@@ -19,7 +20,6 @@ from app.turn.state import (
     LimitName,
     LimitReached,
     ModelDue,
-    OpenCall,
     Paused,
     Ready,
     RetryScheduled,
@@ -29,8 +29,9 @@ from app.turn.state import (
     ToolsDue,
     Turn,
     WaitingForModel,
+    WaitingForUser,
 )
-from app.turn.transcript import NoticeMessage, Usage
+from app.turn.transcript import NoticeMessage, Usage, UserMessage
 
 
 class JournalError(RuntimeError):
@@ -82,6 +83,9 @@ def _changed(turn: Turn, event: e.Event) -> Turn:  # noqa: C901, PLR0912 - it on
             return _call_changed(turn, event)
         case e.ToolFailed(fails_turn=True):
             return _without_call(_failing(turn), event.result.call_id)
+        case e.ToolCompleted(question=str(question)):
+            asking = replace(turn, questions=(*turn.questions, question))
+            return _without_call(asking, event.result.call_id)
         case e.ToolCompleted() | e.ToolFailed() | e.ToolInterrupted():
             return _without_call(turn, event.result.call_id)
         case e.TurnSuspended() | e.RetryWasScheduled() | e.TurnPaused() | e.TurnResumed():
@@ -93,7 +97,7 @@ def _changed(turn: Turn, event: e.Event) -> Turn:  # noqa: C901, PLR0912 - it on
         case e.OutputReady(output=output):
             return replace(turn, output=output)
         case e.StepStarted():
-            return replace(turn, counters=_count(turn, steps=1))
+            return replace(turn, counters=_count(turn, steps=1), unread=(), is_taken_up=True)
         case e.ModelFailed():
             counters = _count(turn, model_failures=1)
             return replace(turn, counters=counters, usage=_added(turn.usage, event.usage))
@@ -166,8 +170,12 @@ def _answered(turn: Turn, event: e.ModelCompleted) -> Turn:
 
 def _said(turn: Turn, event: e.MessageAdded) -> Turn:
     is_repair = isinstance(event.message, NoticeMessage)
+    is_users = isinstance(event.message, UserMessage)
     return replace(
-        turn, next_position=event.position + 1, is_repaired=turn.is_repaired or is_repair
+        turn,
+        next_position=event.position + 1,
+        is_repaired=turn.is_repaired or is_repair,
+        unread=(*turn.unread, event.position) if is_users else turn.unread,
     )
 
 
@@ -225,7 +233,7 @@ def _attempt_failed(turn: Turn, event: e.ToolAttemptFailed) -> Turn:
 def _without_call(turn: Turn, call_id: CallId) -> Turn:
     calls = tuple(call for call in turn.open_calls if call.call_id != call_id)
     counters = replace(turn.counters, consecutive_retries=0)
-    if isinstance(turn.state, Paused | ToolRetryScheduled):
+    if isinstance(turn.state, Paused | ToolRetryScheduled | WaitingForUser):
         return replace(turn, state=replace(turn.state, calls=calls), counters=counters)
     if not calls:
         return replace(turn, state=ModelDue(), counters=counters)
@@ -243,7 +251,7 @@ def _asked_at(turn: Turn) -> int:
             | ToolRetryScheduled(asked_at=asked_at)
         ):
             return asked_at
-        case Paused(asked_at=int(asked_at)):
+        case Paused(asked_at=int(asked_at)) | WaitingForUser(asked_at=int(asked_at)):
             return asked_at
         case _:
             return turn.next_position - 1
@@ -253,6 +261,8 @@ def _wait_changed(
     turn: Turn, event: e.TurnSuspended | e.RetryWasScheduled | e.TurnPaused | e.TurnResumed
 ) -> Turn:
     match event:
+        case e.TurnSuspended(question=str(question)):
+            return _asked(turn, question, event)
         case e.TurnSuspended():
             return replace(turn, state=_suspended(turn, event))
         case e.RetryWasScheduled(due_at=due_at):
@@ -275,6 +285,19 @@ def held_for(turn: Turn, *, at: datetime) -> timedelta:
     return max(at - turn.created_at, timedelta(0)) if turn.is_held else timedelta(0)
 
 
+def _asked(turn: Turn, question: str, event: e.TurnSuspended) -> Turn:
+    """Everything that was to be asked has been; what the asking hook has read is read."""
+    calls = turn.open_calls
+    state = WaitingForUser(
+        question=question,
+        requested_at=event.requested_at,
+        asked_at=_asked_at(turn) if calls else None,
+        calls=calls,
+    )
+    unread = turn.unread[event.heard :]
+    return replace(turn, state=state, questions=(), unread=unread, is_taken_up=True)
+
+
 def _paused(turn: Turn, event: e.TurnPaused) -> Paused:
     calls = tuple(replace(call, in_flight=False) for call in turn.open_calls)
     return Paused(
@@ -287,8 +310,12 @@ def _paused(turn: Turn, event: e.TurnPaused) -> Paused:
 
 
 def _resumed(turn: Turn, event: e.TurnResumed) -> Turn:
-    """On at the cursor: what is still open is run, else the model is called."""
+    """On at the cursor: what is still open is run, else the model is called.
+
+    What the user says meanwhile takes the place of a question that was still to be asked.
+    """
     is_retry = event.command_type == "RETRY"
+    is_said = event.command_type in {"USER_MESSAGE", "REPLAN_WITH_MESSAGE"}
     kept = turn.counters.consecutive_retries if is_retry else 0
     # Whoever goes on before a retry is due wants it now.
     calls = tuple(c if is_retry else replace(c, retry_at=None) for c in turn.open_calls)
@@ -297,6 +324,7 @@ def _resumed(turn: Turn, event: e.TurnResumed) -> Turn:
         state=ToolsDue(asked_at=_asked_at(turn), calls=calls) if calls else ModelDue(),
         limits=event.limits or turn.limits,
         waited=turn.waited + event.waited,
+        questions=() if is_said else turn.questions,
         counters=replace(turn.counters, consecutive_retries=kept),
     )
 

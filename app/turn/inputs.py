@@ -7,7 +7,7 @@ the shell and handed in, so that the core stays a function.
 
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from app.turn.agent import Limits
 from app.turn.failures import ModelFailure, RequestRefused
@@ -58,6 +58,17 @@ class Replan:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """`RUN`: a turn on hold may be taken by a worker."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserInput:
+    """`USER_INPUT`: what the user says to a question."""
+
+    message: UserMessage | None
+    """`None`: nothing, or nothing but blanks."""
+    call_id: CallId | None = None
+    has_data: bool = False
+    """Whether it brings values for a form."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +128,7 @@ Request: TypeAlias = (
     | Resume
     | Replan
     | Run
+    | UserInput
     | CallCommand
     | Pause
     | Cancel
@@ -168,6 +180,8 @@ class ModelAnswered:
     """Call ids that already stand in the conversation and may not come back."""
     output: ValidOutput | InvalidOutput | None = None
     """How a final answer was read; `None` for other answers, and where the agent declares none."""
+    question: str | None = None
+    """What a hook that has seen the answer asks the user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,10 +209,23 @@ class ModelRefused:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StepCrashed:
-    """A fault of ours, not of the model: the turn cannot go on."""
+class UserAsked:
+    """A hook asks the user something."""
 
-    attempt_id: AttemptId
+    attempt_id: AttemptId | None
+    """`None`: before a step was begun."""
+    question: str
+    heard: int = 0
+    """How many of the turn's unread messages it has seen."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepCrashed:
+    """A fault of ours or of the agent's own code, not of the model: the turn cannot go on."""
+
+    attempt_id: AttemptId | None
+    """`None`: before a step was begun."""
+    reason: Literal["internal_error", "hook_failed"] = "internal_error"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,6 +233,8 @@ class FinishedCall:
     call_id: CallId
     outcome: Outcome
     content: str
+    question: str | None = None
+    """What the tool asks the user; the content is of no use then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,7 +261,8 @@ class StepLost:
     """The worker that had begun the open step is gone."""
 
     attempt_id: AttemptId
-    next_attempt_id: AttemptId
+    next_attempt_id: AttemptId | None
+    """`None`: hooks come first, so nothing is begun in the same commit."""
 
 
 Report: TypeAlias = (
@@ -241,6 +271,7 @@ Report: TypeAlias = (
     | ModelAnswered
     | ModelGaveUp
     | ModelRefused
+    | UserAsked
     | StepCrashed
     | ToolsFinished
     | StepAbandoned

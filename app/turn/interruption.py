@@ -15,7 +15,8 @@ from dataclasses import replace
 from app.turn import events as e
 from app.turn.agent import Agent
 from app.turn.ids import MessageId
-from app.turn.state import OpenCall, Turn
+from app.turn.open_calls import OpenCall
+from app.turn.state import Turn
 from app.turn.transcript import ClosingMessage, InterruptionReason, Outcome, ToolResult
 
 WORDS: Mapping[Outcome, str] = {

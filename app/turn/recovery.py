@@ -17,7 +17,8 @@ from app.turn import events as e
 from app.turn import inputs as i
 from app.turn.agent import Agent, Effect
 from app.turn.interruption import interrupted
-from app.turn.state import CallingModel, OpenCall, RunningTools, Turn
+from app.turn.open_calls import OpenCall
+from app.turn.state import CallingModel, RunningTools, Turn
 from app.turn.steps import then_begin
 from app.turn.transcript import InterruptionReason, Outcome
 
@@ -32,7 +33,7 @@ def model_call_lost(
         recovery="RETRY_RESPONSE" if had_text else "CALL_MODEL",
         discard_from=0 if had_text else None,
     )
-    return then_begin(turn, (recovered,), agent, given.next_attempt_id, at=at)
+    return _then_begin(turn, (recovered,), given, agent, at)
 
 
 def tools_lost(
@@ -49,7 +50,15 @@ def tools_lost(
         for call in state.calls
         if _reported(call)
     )
-    return then_begin(turn, (recovered, *unknown), agent, given.next_attempt_id, at=at)
+    return _then_begin(turn, (recovered, *unknown), given, agent, at)
+
+
+def _then_begin(
+    turn: Turn, events: tuple[e.Event, ...], given: i.StepLost, agent: Agent, at: datetime
+) -> tuple[e.Event, ...]:
+    if given.next_attempt_id is None:
+        return events
+    return then_begin(turn, events, agent, given.next_attempt_id, at=at)
 
 
 def _reported(call: OpenCall) -> bool:

@@ -17,9 +17,10 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Literal, TypeAlias
 
-from app.turn.agent import Agent, Effect, Limits
+from app.turn.agent import Agent, Limits
 from app.turn.failures import FailureRecord
-from app.turn.ids import AttemptId, CallId, Identity
+from app.turn.ids import AttemptId, Identity
+from app.turn.open_calls import OpenCall
 from app.turn.transcript import StopReason, Usage
 
 
@@ -97,32 +98,6 @@ class Cursor(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OpenCall:
-    """A tool call that has no result yet."""
-
-    call_id: CallId
-    tool_name: str
-    effect: Effect
-    position: int
-    """Where its result belongs in the transcript."""
-    attempt: int = 0
-    """Times the tool has been entered; 0 means it has certainly not been."""
-    in_flight: bool = False
-    failures: int = 0
-    """Attempts that are known to have failed; each is to be followed by another."""
-    retry_at: datetime | None = None
-    """When the next attempt is due, after a failed one."""
-    previous_error: str | None = None
-    scheduled_at: datetime | None = None
-    """When the attempt after a failed one was to begin; kept when it does."""
-
-    @property
-    def may_have_run(self) -> bool:
-        """Whether there is an attempt whose end is not known."""
-        return self.attempt > self.failures
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Ready:
     held: bool = False
     """No worker takes the turn before somebody says `RUN` (T11a)."""
@@ -197,6 +172,18 @@ class WaitingForModel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingForUser:
+    """A plain question was put to the user; what they say next is the answer."""
+
+    question: str
+    requested_at: datetime
+    asked_at: int | None = None
+    calls: tuple[OpenCall, ...] = ()
+    """Calls that are due once the answer is there; none of them is in flight."""
+    kind: Literal["waiting_for_user"] = "waiting_for_user"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Paused:
     """Stopped where it stood; it goes on from there."""
 
@@ -242,7 +229,7 @@ class LimitReached:
 
 
 Running: TypeAlias = ModelDue | CallingModel | ToolsDue | RunningTools
-Blocked: TypeAlias = RetryScheduled | ToolRetryScheduled | WaitingForModel | Paused
+Blocked: TypeAlias = RetryScheduled | ToolRetryScheduled | WaitingForModel | WaitingForUser | Paused
 Terminal: TypeAlias = Completed | Failed | Cancelled | LimitReached
 State: TypeAlias = Ready | Running | Blocked | Terminal
 
@@ -286,6 +273,12 @@ class Turn:
     """The model was told that an answer does not fit the agent's output type; it is told once."""
     output: str | None = None
     """The value of the final answer as JSON text, where the agent declares an output type."""
+    questions: tuple[str, ...] = ()
+    """Asked by tools of the open round; put to the user when the round has ended."""
+    unread: tuple[int, ...] = ()
+    """Places of user messages that no step has followed yet."""
+    is_taken_up: bool = False
+    """A worker has begun a step of it, or a hook has asked the user."""
 
     def limits_under(self, agent: Agent) -> Limits:
         """The limits that hold for this turn."""
@@ -302,7 +295,7 @@ class Turn:
                 return Cursor.PROCESS_TOOLS
             case Completed() | Failed() | Cancelled() | LimitReached():
                 return Cursor.FINISHED
-            case Paused(calls=calls) if calls:
+            case Paused(calls=calls) | WaitingForUser(calls=calls) if calls:
                 return Cursor.PROCESS_TOOLS
             case _:
                 return Cursor.INVOKE_MODEL
@@ -324,6 +317,7 @@ class Turn:
                 ToolsDue(calls=calls)
                 | RunningTools(calls=calls)
                 | ToolRetryScheduled(calls=calls)
+                | WaitingForUser(calls=calls)
                 | Paused(calls=calls)
             ):
                 return calls
@@ -379,6 +373,8 @@ def _status_of(state: State) -> Status:  # noqa: C901 - it only routes
             return Status.RETRY_SCHEDULED
         case WaitingForModel():
             return Status.WAITING_FOR_MODEL
+        case WaitingForUser():
+            return Status.WAITING_FOR_USER
         case Completed():
             return Status.COMPLETED
         case Failed():

@@ -13,6 +13,7 @@ from app.turn.evolve import advance
 from app.turn.ids import AttemptId
 from app.turn.interruption import closing
 from app.turn.limits import Broken, broken_limit, free_tool_calls
+from app.turn.questions import asking
 from app.turn.state import Cursor, LimitName, PauseCause, ToolsDue, Turn
 from app.turn.transcript import InterruptionReason
 
@@ -20,7 +21,7 @@ from app.turn.transcript import InterruptionReason
 def begin_next(
     turn: Turn, agent: Agent, attempt_id: AttemptId, *, at: datetime
 ) -> tuple[e.Event, ...]:
-    """Begin whatever is due, or stop the turn: cancelled, paused, or at a limit."""
+    """Begin whatever is due, or stop the turn: cancelled, paused, at a limit, with a question."""
     if turn.cancel_requested:
         return cancelled(turn)
     if turn.pause_requested:
@@ -31,6 +32,8 @@ def begin_next(
         return _stopped_by(broken, turn, limits, at)
     if isinstance(turn.state, ToolsDue):
         return begin_tools(turn, agent, attempt_id, at=at)
+    if turn.questions:
+        return asking(turn, at=at)
     return _begin_model(turn, agent, attempt_id)
 
 

@@ -157,7 +157,17 @@ class NoticeMessage:
     role: Literal["notice"] = "notice"
 
 
-Message: TypeAlias = UserMessage | AssistantMessage | ToolResult | ClosingMessage | NoticeMessage
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionMessage:
+    """Asked of the user by a tool or a hook; a model sees it as something it has said."""
+
+    text: str
+    role: Literal["question"] = "question"
+
+
+Message: TypeAlias = (
+    UserMessage | AssistantMessage | ToolResult | ClosingMessage | NoticeMessage | QuestionMessage
+)
 
 
 def text_of(content: tuple[ContentPart, ...]) -> str:

@@ -120,6 +120,7 @@ def test_a_resume_is_one_of_the_commands_or_a_failure_id_alone() -> None:
         "RETRY",
         "CONTINUE",
         "RESUME",
+        "USER_INPUT",
         "REPLAN_WITH_MESSAGE",
         "APPROVE_TOOL",
         "REJECT_TOOL",

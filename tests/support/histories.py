@@ -10,6 +10,7 @@
    of an answer that fits comes once, in the commit that completes the turn.
 8. A call that is answered as not started without having been entered was never begun.
 9. A turn that was opened on hold begins nothing before somebody says so.
+10. Whoever waits for the user has just asked, in the transcript, what the turn says it asks.
 """
 
 from collections.abc import Sequence
@@ -17,12 +18,19 @@ from collections.abc import Sequence
 from app.turn import events as e
 from app.turn.events import TERMINAL_TYPES, Event, added_message
 from app.turn.evolve import fold
-from app.turn.state import Turn
-from app.turn.transcript import AssistantMessage, Message, NoticeMessage, Outcome, ToolResult
+from app.turn.state import Turn, WaitingForUser
+from app.turn.transcript import (
+    AssistantMessage,
+    Message,
+    NoticeMessage,
+    Outcome,
+    QuestionMessage,
+    ToolResult,
+)
 
 
 def check_journal(events: Sequence[Event], turn: Turn) -> None:
-    """Rules 1 to 9 over a whole journal."""
+    """Rules 1 to 10 over a whole journal."""
     assert fold(events) == turn
     assert turn.version == len(events)
     terminal = [n for n, event in enumerate(events) if event.type in TERMINAL_TYPES]
@@ -33,6 +41,18 @@ def check_journal(events: Sequence[Event], turn: Turn) -> None:
     _check_not_started(events)
     _check_output(events, turn)
     _check_hold(events)
+    _check_questions(events, turn)
+
+
+def _check_questions(events: Sequence[Event], turn: Turn) -> None:
+    added = [x.message for x in events if isinstance(x, e.MessageAdded)]
+    asked = [message.text for message in added if isinstance(message, QuestionMessage)]
+    suspended = [x.question for x in events if isinstance(x, e.TurnSuspended) and x.question]
+    assert asked == suspended
+    if isinstance(turn.state, WaitingForUser):
+        assert turn.state.question == asked[-1]
+        assert events[-1].type == "TURN_SUSPENDED"
+        assert not turn.questions
 
 
 def _check_transcripts(events: Sequence[Event]) -> None:

@@ -17,7 +17,7 @@ import httpx
 from typing_extensions import override
 
 from app.entrypoints import api, wiring
-from app.http.problems import action_json
+from app.http.problems import PROBLEMS, action_json
 from app.ports import Claim, LoadedAgent
 from app.runner.commit import TurnWriter
 from app.services.deps import Services
@@ -28,7 +28,7 @@ from app.turn.agent import Agent
 from app.turn.decide import decide
 from app.turn.effects import brought
 from app.turn.errors import Rejected, TurnTerminal
-from app.turn.events import Event
+from app.turn.events import Event, MessageAdded
 from app.turn.evolve import advance
 from app.turn.ids import AgentId, AgentVersion, TurnId
 from app.turn.state import Turn
@@ -164,6 +164,8 @@ class ToldOverHttp(Told):
                 self._check_refusal(answer, expected)
             raise expected
         self.last = self._journal(after=before.version)
+        if isinstance(given, i.UserInput):
+            expected = decide(before, _as_stored(given, self.last), at=self.at, agent=self.agent)
         assert self.last == expected
         assert self.turn == advance(before, expected)
         self.events.extend(self.last)
@@ -190,7 +192,8 @@ class ToldOverHttp(Told):
     def _check_refusal(self, answer: httpx.Response | None, expected: Rejected) -> None:
         assert answer is not None, "a report was refused"
         body = answer.json()
-        assert (answer.status_code, body["code"]) == (409, expected.code)
+        status = PROBLEMS[expected.code].status
+        assert (answer.status_code, body["code"]) == (status, expected.code)
         assert body["currentStatus"] == self.turn.status
         assert body["currentVersion"] == self.turn.version
         offered = actions(self.turn, at=self.at)
@@ -269,6 +272,14 @@ def _address(  # noqa: C901 - it only routes
             return f"{one}/resume", body
         case i.Run():
             return f"{one}/run", None
+        case i.UserInput(message=message, call_id=call_id, has_data=has_data):
+            answer: dict[str, object] = {
+                "command": "USER_INPUT",
+                "text": None if message is None else text_of(message.content),
+                "callId": call_id,
+                "data": {"city": "Tokyo"} if has_data else None,
+            }
+            return f"{one}/resume", answer
         case i.ApproveTool() | i.RejectTool() | i.GiveToolResult() | i.GiveToolError():
             return f"{one}/resume", _call_command(given)
         case i.Pause():
@@ -287,3 +298,9 @@ def _call_command(given: i.CallCommand) -> dict[str, Any]:
             return {"command": "TOOL_RESULT", "callId": call_id, "output": json.loads(output)}
         case i.GiveToolError(call_id=call_id, code=code, message=message):
             return {"command": "TOOL_ERROR", "callId": call_id, "code": code, "message": message}
+
+
+def _as_stored(given: i.UserInput, events: Sequence[Event]) -> i.UserInput:
+    """The answer under the message id that the server has made for it."""
+    messages = (event.message for event in events if isinstance(event, MessageAdded))
+    return replace(given, message=next(m for m in messages if isinstance(m, UserMessage)))

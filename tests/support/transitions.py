@@ -77,6 +77,14 @@ STATES: Mapping[str, Callable[[], Told]] = {
         Told().begun().answered(an_answer("{}"), output=MISFITS)
     ),
     "WAITING_FOR_MODEL": lambda: Told().begun().gave_up(QUOTA),
+    "WAITING_FOR_USER": lambda: (
+        Told().begun().answered(an_answer("", a_call("A"))).finished("A", question="where to?")
+    ),
+    "WAITING_FOR_USER, a tool is next": lambda: _flaky().later(minutes=2).asked(),
+    "RUNNING, a tool is due": lambda: _flaky().later(minutes=2).asked().posted("Tokyo"),
+    "RUNNING, a writing tool is begun, a question is to be asked": lambda: (
+        _one_at_a_time().finished("A", question="where to?")
+    ),
     "PAUSED, a model call is next": lambda: Told().begun().paused(),
     "PAUSED, a tool is next": lambda: _one_at_a_time().paused().finished("A"),
     "RUNNING, the last tool is begun, a pause asked for": lambda: (
@@ -131,6 +139,11 @@ INPUTS: Mapping[str, Given] = {
     "RESUME": lambda _: i.Resume(),
     "REPLAN_WITH_MESSAGE": lambda _: i.Replan(message=a_message("no, this", "m3")),
     "RUN": lambda _: i.Run(),
+    "USER_INPUT": lambda _: i.UserInput(message=a_message("Tokyo", "m4")),
+    "USER_INPUT, blank": lambda _: i.UserInput(message=None),
+    "USER_INPUT, of a call": lambda _: i.UserInput(
+        message=a_message("Tokyo", "m4"), call_id=CallId("A")
+    ),
     "APPROVE_TOOL": lambda _: i.ApproveTool(call_id=CallId("A")),
     "REJECT_TOOL": lambda _: i.RejectTool(call_id=CallId("A"), reason="no"),
     "TOOL_RESULT": lambda _: i.GiveToolResult(call_id=CallId("A"), output="{}"),
@@ -153,10 +166,35 @@ INPUTS: Mapping[str, Given] = {
     ),
     "worker: tool ended": _finished(Outcome.COMPLETED),
     "worker: tool failed": _finished(Outcome.ERROR),
+    "worker: tool asks the user": lambda told: i.ToolsFinished(
+        attempt_id=told.attempt,
+        finished=(
+            i.FinishedCall(
+                call_id=CallId("A"), outcome=Outcome.COMPLETED, content="", question="which?"
+            ),
+        ),
+        next_attempt_id=told.draw(),
+    ),
+    "worker: answer, a hook asks the user": lambda told: i.ModelAnswered(
+        attempt_id=told.attempt,
+        answer=an_answer("done", a_call("N")),
+        next_attempt_id=told.draw(),
+        failure_id=FailureId("f9"),
+        question="sure?",
+    ),
+    "worker: hook asks the user": lambda told: i.UserAsked(
+        attempt_id=told.turn.attempt_in_flight, question="sure?"
+    ),
+    "worker: hook failed": lambda told: i.StepCrashed(
+        attempt_id=told.turn.attempt_in_flight, reason="hook_failed"
+    ),
     "worker: fault of ours": lambda told: i.StepCrashed(attempt_id=told.attempt),
     "worker: step dropped": lambda told: i.StepAbandoned(attempt_id=told.attempt),
     "worker: step found lost": lambda told: i.StepLost(
         attempt_id=told.attempt, next_attempt_id=told.draw()
+    ),
+    "worker: step found lost, hooks come first": lambda told: i.StepLost(
+        attempt_id=told.attempt, next_attempt_id=None
     ),
 }
 

@@ -210,16 +210,29 @@ class Told:
             )
         )
 
-    def finished(self, *call_ids: str, outcome: Outcome = Outcome.COMPLETED) -> Self:
+    def finished(
+        self, *call_ids: str, outcome: Outcome = Outcome.COMPLETED, question: str | None = None
+    ) -> Self:
         return self.tell(
             i.ToolsFinished(
                 attempt_id=self.attempt,
                 finished=tuple(
-                    i.FinishedCall(call_id=CallId(c), outcome=outcome, content=f"result {c}")
+                    i.FinishedCall(
+                        call_id=CallId(c),
+                        outcome=outcome,
+                        content=f"result {c}",
+                        question=question,
+                    )
                     for c in call_ids
                 ),
                 next_attempt_id=self.draw(),
             )
+        )
+
+    def asked(self, question: str = "where to?", *, heard: int = 0) -> Self:
+        """By a hook, wherever the turn is."""
+        return self.tell(
+            i.UserAsked(attempt_id=self.turn.attempt_in_flight, question=question, heard=heard)
         )
 
     def lost(self) -> Self:

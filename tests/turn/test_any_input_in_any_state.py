@@ -62,6 +62,7 @@ answers = st.builds(
 failures = st.builds(
     ModelFailure, type=st.sampled_from(FailureType), message=st.just(""), retryable=st.booleans()
 )
+questions = st.sampled_from([None, None, None, "which one?"])
 attempts = st.sampled_from(["current", "current", "current", "stale"])
 requests = st.one_of(
     st.builds(i.PostMessage, message=st.builds(a_message)),
@@ -71,6 +72,12 @@ requests = st.one_of(
     st.just(i.Resume()),
     st.builds(i.Replan, message=st.builds(a_message)),
     st.just(i.Run()),
+    st.builds(
+        i.UserInput,
+        message=st.none() | st.builds(a_message),
+        call_id=st.none() | named,
+        has_data=st.sampled_from([False, False, True]),
+    ),
     st.builds(i.ApproveTool, call_id=named),
     st.builds(i.RejectTool, call_id=named, reason=st.just("no")),
     st.builds(i.GiveToolResult, call_id=named, output=st.just("{}")),
@@ -117,9 +124,23 @@ class AnyInputInAnyState(RuleBasedStateMachine):
                 self.told.begun()
                 assert self.told.last
 
-    @rule(answer=answers, attempt=attempts, output=st.sampled_from([None, FITS, MISFITS]))
+    @rule(attempt=attempts, heard=st.integers(0, 2))
+    def a_hook_asks(self, attempt: str, heard: int) -> None:
+        attempt_id = self._attempt_or_none(attempt)
+        self._report(i.UserAsked(attempt_id=attempt_id, question="where to?", heard=heard))
+
+    @rule(
+        answer=answers,
+        attempt=attempts,
+        output=st.sampled_from([None, FITS, MISFITS]),
+        question=questions,
+    )
     def the_model_answers(
-        self, answer: ModelAnswer, attempt: str, output: i.ValidOutput | i.InvalidOutput | None
+        self,
+        answer: ModelAnswer,
+        attempt: str,
+        output: i.ValidOutput | i.InvalidOutput | None,
+        question: str | None,
     ) -> None:
         self._report(
             i.ModelAnswered(
@@ -128,6 +149,7 @@ class AnyInputInAnyState(RuleBasedStateMachine):
                 next_attempt_id=self.told.draw(),
                 failure_id=self._failure_id(),
                 output=output if answer.is_final else None,
+                question=question,
             )
         )
 
@@ -150,30 +172,35 @@ class AnyInputInAnyState(RuleBasedStateMachine):
         done=st.lists(st.sampled_from(["A", "B", "C", "a1-0", "other"]), max_size=3),
         outcome=st.sampled_from([Outcome.COMPLETED, Outcome.ERROR, Outcome.NOT_STARTED]),
         attempt=attempts,
+        question=questions,
     )
-    def tools_end(self, done: list[str], outcome: Outcome, attempt: str) -> None:
+    def tools_end(
+        self, done: list[str], outcome: Outcome, attempt: str, question: str | None
+    ) -> None:
         in_flight = [call.call_id for call in self.told.turn.open_calls][: len(done)]
         self._report(
             i.ToolsFinished(
                 attempt_id=self._attempt(attempt),
                 finished=tuple(
-                    i.FinishedCall(call_id=CallId(c), outcome=outcome, content="")
+                    i.FinishedCall(
+                        call_id=CallId(c), outcome=outcome, content="", question=question
+                    )
                     for c in (*done, *in_flight)
                 ),
                 next_attempt_id=self.told.draw(),
             )
         )
 
-    @rule(attempt=attempts)
-    def a_worker_dies(self, attempt: str) -> None:
-        attempt_id, fresh = self._attempt(attempt), self.told.draw()
+    @rule(attempt=attempts, hooks=st.booleans())
+    def a_worker_dies(self, attempt: str, *, hooks: bool) -> None:
+        attempt_id, fresh = self._attempt(attempt), None if hooks else self.told.draw()
         self._report(i.StepLost(attempt_id=attempt_id, next_attempt_id=fresh))
 
     @rule(attempt=attempts, crash=st.booleans())
     def a_step_ends_badly(self, attempt: str, *, crash: bool) -> None:
         attempt_id = self._attempt(attempt)
         self._report(
-            i.StepCrashed(attempt_id=attempt_id)
+            i.StepCrashed(attempt_id=self._attempt_or_none(attempt))
             if crash
             else i.ModelRefused(attempt_id=attempt_id, refusal=REFUSED)
         )
@@ -222,6 +249,10 @@ class AnyInputInAnyState(RuleBasedStateMachine):
     def _attempt(self, which: str) -> AttemptId:
         return self.told.attempt if which == "current" else AttemptId("stale")
 
+    def _attempt_or_none(self, which: str) -> AttemptId | None:
+        """As hooks have it, which may run before a step is begun."""
+        return self.told.turn.attempt_in_flight if which == "current" else AttemptId("stale")
+
     def _failure_id(self) -> FailureId:
         self.failures += 1
         return FailureId(f"{self.told.turn.identity.turn_id}-f{self.failures}")
@@ -236,6 +267,7 @@ def _is_accepted(told: Told, command: Command) -> bool:
         "RETRY": i.Retry(),
         "CONTINUE": i.ContinueNow(),
         "RESUME": i.Resume(),
+        "USER_INPUT": i.UserInput(message=a_message()),
         "REPLAN_WITH_MESSAGE": i.Replan(message=a_message()),
         "RUN": i.Run(),
         "PAUSE": i.Pause(),

@@ -1,0 +1,33 @@
+"""A tool call that the model has asked for and that nobody has answered yet."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from app.turn.agent import Effect
+from app.turn.ids import CallId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenCall:
+    """A tool call that has no result yet."""
+
+    call_id: CallId
+    tool_name: str
+    effect: Effect
+    position: int
+    """Where its result belongs in the transcript."""
+    attempt: int = 0
+    """Times the tool has been entered; 0 means it has certainly not been."""
+    in_flight: bool = False
+    failures: int = 0
+    """Attempts that are known to have failed; each is to be followed by another."""
+    retry_at: datetime | None = None
+    """When the next attempt is due, after a failed one."""
+    previous_error: str | None = None
+    scheduled_at: datetime | None = None
+    """When the attempt after a failed one was to begin; kept when it does."""
+
+    @property
+    def may_have_run(self) -> bool:
+        """Whether there is an attempt whose end is not known."""
+        return self.attempt > self.failures
