@@ -6,7 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from app.agents import Agent, Limits, RetryPolicy
-from app.tools import ToolContext, tool
+from app.tools import Ask, ToolContext, tool
 from app.tools.demo import demo_tools
 
 GATES = "CONSOLE_TESTS_GATES"
@@ -39,6 +39,12 @@ def stock(sku: str) -> dict[str, object]:
     return {"sku": sku, "units": 212}
 
 
+@tool(name="orders_search", effect="reads")
+def asking_search(sku: str) -> str:
+    """Count the orders of a product, once it is known which year is meant."""
+    raise Ask(f"Which year of {sku} do you mean?")
+
+
 async def _soon(seconds: float) -> None:
     await asyncio.sleep(seconds / 5)
 
@@ -47,6 +53,7 @@ agents = [
     # A later version of the built-in agent, with the same tools at a faster pace.
     Agent(id="assistant", version="fast", instructions=_INSTRUCTIONS, tools=demo_tools(_soon)),
     Agent(id="gated", instructions=_INSTRUCTIONS, tools=(gated_search, stock)),
+    Agent(id="asking", instructions=_INSTRUCTIONS, tools=(asking_search, stock)),
     Agent(id="shaky", instructions=_INSTRUCTIONS, tools=(shaky_search, stock)),
     Agent(
         id="limited",

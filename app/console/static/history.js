@@ -22,6 +22,9 @@ const ROLES = {
   tool(line, message) {
     line.TOOL_COMPLETED({ callId: message.callId, outcome: message.outcome, output: textOf(message.content ?? "") }, null);
   },
+  question(line, message) {
+    line.ask(message.position, textOf(message.content));
+  },
   notice(line, message, at) {
     line.MESSAGE_ADDED({ role: "notice", content: message.content }, at);
   },

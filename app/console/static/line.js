@@ -66,11 +66,18 @@ export class Line {
 
   MESSAGE_ADDED(data, at) {
     if (data.role === "user") this.say(data.messageId ?? data.position, textOf(data.content), at);
+    if (data.role === "question") this.ask(data.position, textOf(data.content));
     if (data.role === "notice") this.remark("info", "", `Told to the model: ${textOf(data.content)}`, at);
   }
 
   say(key, text, at) {
     if (!this.steps.some((step) => step.key === `said:${key}`)) this.#add({ key: `said:${key}`, kind: "said", text, at });
+  }
+
+  /** A question to the user reads as what the agent says. */
+  ask(key, text) {
+    const step = this.#step("text", `question:${key}`, () => ({ pieces: new Pieces(), live: false, partial: null }));
+    touch(step).pieces.replace(text);
   }
 
   // ---- the model ----
@@ -160,7 +167,7 @@ export class Line {
   TURN_SUSPENDED(data, at) {
     const tool = data.suspensionType === "RETRY" && !data.modelFailure;
     this.#rest(data.requestedAt, at, {
-      type: data.suspensionType, tool, pause: null, failureId: data.correlationId, failure: data.modelFailure ?? null,
+      type: data.suspensionType, tool, pause: null, question: data.question ?? null, failureId: data.correlationId, failure: data.modelFailure ?? null,
       until: Date.parse(data.nextRunnableAt ?? "") || null,
     });
   }

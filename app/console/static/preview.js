@@ -22,7 +22,13 @@ function atWork(turn, message, running) {
   return ["run", "The agent is working.", reasonOf(message) || "Your text is kept here; send it when this turn has ended."];
 }
 
+const LONGEST_QUOTE = 120;
+const quoted = (text) => `“${text.length > LONGEST_QUOTE ? `${text.slice(0, LONGEST_QUOTE)}…` : text}”`;
+
 function instead(turn, kept, tools) {
+  if (turn.status === "WAITING_FOR_USER") {
+    return { hint: "Answer the agent", will: ["chat", "Answer:", `becomes the reply to ${quoted(turn.suspension?.question ?? "")}.`] };
+  }
   if (turn.status === "PAUSED") {
     return { hint: "Message instead of resuming", will: ["pause", "Sending goes on from here.", tools.open ? "Open calls are closed and not run again." : together(kept)] };
   }

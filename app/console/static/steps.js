@@ -68,6 +68,7 @@ const BY = {
   RESUME: (at) => `Resumed at ${at}`,
   CONTINUE: (at) => `Tried again at ${at}, before its time`,
   RETRY: (at) => `Tried again by itself at ${at}`,
+  USER_INPUT: (at) => `Went on with your answer at ${at}`,
   USER_MESSAGE: (at) => `Went on with your message at ${at}`,
   REPLAN_WITH_MESSAGE: (at) => `Went on with your message at ${at}`,
   TURN_PAUSED: (at) => `Paused at ${at}`,
@@ -79,6 +80,7 @@ const STANDS = new Set(["TURN_PAUSED", "TURN_CANCELLED"]);
 function waited(step) {
   const time = span(step.endedAt - step.since);
   if (step.pause) return `Paused for ${time}.`;
+  if (step.question) return `Waited ${time} for your answer.`;
   return step.tool ? `Waited ${time} to try a tool again.` : `Waited ${time} for the model.`;
 }
 

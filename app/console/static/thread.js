@@ -154,7 +154,9 @@ export class Thread {
   }
 
   #tell(turn) {
-    if (turn.status === "PAUSED") announce(turn.message ?? "The turn is paused.");
+    const question = turn.suspension?.question;
+    if (question) announce(`The agent asks: ${question}`);
+    else if (turn.status === "PAUSED") announce(turn.message ?? "The turn is paused.");
     else if (waits(turn.status)) {
       const [title] = titleAndRest(turn.message ?? "");
       announce(`The turn waits: ${title ? title[0].toLowerCase() + title.slice(1) : "nothing is lost"}`);

@@ -11,7 +11,15 @@ export function wording(view, now) {
   const { status } = view.turn;
   if (status === "PAUSED") return paused(view, now);
   if (status === "RETRY_SCHEDULED") return tryingAgain(view);
+  if (status === "WAITING_FOR_USER") return asking(view);
   return waitingForModel(view);
+}
+
+/** The question itself stands above, as the agent's words. */
+function asking({ turn }) {
+  const message = turn.message ?? "";
+  const [title, text] = titleAndRest(message);
+  return { lang: langOf(message), symbol: "chat", tone: "", title: title || "The agent asks you something", text };
 }
 
 /** A pause has a time and a next step; a limit is named by the server. */
