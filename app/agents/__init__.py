@@ -1,4 +1,4 @@
-"""Agents as users declare them: `from app.agents import Agent, Limits, RetryPolicy`."""
+"""Agents as users declare them: `from app.agents import Agent, Hooks, Limits, RetryPolicy`."""
 
 from app.agents.catalog import Catalog
 from app.agents.declaration import Agent
@@ -10,7 +10,19 @@ from app.agents.errors import (
     AgentVersionChanged,
 )
 from app.agents.loading import load_declared
+from app.ports import (
+    Ask,
+    GoOn,
+    Hooks,
+    ModelAnswer,
+    ModelRequest,
+    NotDone,
+    Run,
+    RunError,
+    ToolOutput,
+)
 from app.turn.agent import Limits, RetryPolicy
+from app.turn.transcript import Outcome, ToolCall, UserMessage, text_of
 
 __all__ = [
     "Agent",
@@ -19,8 +31,21 @@ __all__ = [
     "AgentError",
     "AgentVersionChanged",
     "AgentsNotLoadedError",
+    "Ask",
     "Catalog",
+    "GoOn",
+    "Hooks",
     "Limits",
+    "ModelAnswer",
+    "ModelRequest",
+    "NotDone",
+    "Outcome",
     "RetryPolicy",
+    "Run",
+    "RunError",
+    "ToolCall",
+    "ToolOutput",
+    "UserMessage",
     "load_declared",
+    "text_of",
 ]

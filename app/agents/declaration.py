@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from app.agents import fingerprint, rules
 from app.agents.structured import OutputType
-from app.ports import LoadedAgent, Tool
+from app.ports import Hooks, LoadedAgent, Tool
 from app.turn.agent import Agent as CoreAgent
 from app.turn.agent import Limits, OnModelFailure, RetryPolicy
 from app.turn.ids import AgentId, AgentVersion
@@ -44,6 +44,8 @@ class Agent:
     By outcome (`not_started`, `unknown`, `cancelled`, `superseded`) a template of 1 to 2,000
     characters, in which `{toolName}`, `{reason}`, `{callId}` and `{turnId}` are filled in.
     """
+    hooks: Hooks | None = None
+    """Steps of your own around the turn, its model and its tools; known by its class's name."""
 
     def __post_init__(self) -> None:
         rules.check_name("id", self.id, f"agent {self.id!r}")
@@ -59,6 +61,7 @@ class Agent:
         rules.check_limits(self.limits, where)
         rules.check_interruption_text(self.interruption_text, where)
         object.__setattr__(self, "interruption_text", MappingProxyType({**self.interruption_text}))
+        rules.check_hooks(self.hooks, where)
 
     @property
     def declaration_hash(self) -> str:
@@ -74,6 +77,7 @@ class Agent:
             on_model_failure=self.on_model_failure,
             output_schema=None if output is None else output.schema,
             interruption_text=self.interruption_text,
+            hooks=self.hooks,
         )
 
     @property
@@ -99,7 +103,9 @@ class Agent:
             ),
         )
         by_name = {tool.spec.name: tool for tool in self.tools}
-        return LoadedAgent(agent=core, tools=MappingProxyType(by_name), output=output)
+        return LoadedAgent(
+            agent=core, tools=MappingProxyType(by_name), output=output, hooks=self.hooks
+        )
 
     def _output_type(self) -> OutputType | None:
         return rules.checked_output(self.output, f"agent {self.id!r}")

@@ -10,6 +10,7 @@ from dataclasses import fields
 from datetime import timedelta
 from hashlib import sha256
 
+from app.ports import Hooks
 from app.turn.agent import Limits, OnError, OnModelFailure, RetryPolicy, ToolSpec
 
 
@@ -24,6 +25,7 @@ def declaration_hash(  # noqa: PLR0913 - one for each part of a declaration
     on_model_failure: OnModelFailure = "wait",
     output_schema: str | None = None,
     interruption_text: Mapping[str, str],
+    hooks: Hooks | None = None,
 ) -> str:
     """SHA-256, as 64 hex digits, of the declaration in canonical JSON."""
     written: dict[str, object] = {
@@ -40,6 +42,8 @@ def declaration_hash(  # noqa: PLR0913 - one for each part of a declaration
         written["output"] = json.loads(output_schema)
     if interruption_text:
         written["interruptionText"] = dict(interruption_text)
+    if hooks is not None:  # by name: what they do is code, as what is inside a tool
+        written["hooks"] = f"{type(hooks).__module__}.{type(hooks).__qualname__}"
     return sha256(_canonical(written).encode(errors="surrogatepass")).hexdigest()
 
 

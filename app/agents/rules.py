@@ -3,6 +3,7 @@
 Values come in as `object`: a declaration is written by hand and may hold anything.
 """
 
+import inspect
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -11,7 +12,7 @@ from typing import NoReturn, cast
 
 from app.agents.errors import AgentDeclarationError
 from app.agents.structured import NoOutputTypeError, OutputType, output_type
-from app.ports import Tool
+from app.ports import Hooks, Tool
 from app.turn.agent import Limits, RetryPolicy, ToolSpec
 from app.turn.interruption import PLACEHOLDERS, WORDS, unknown_placeholders
 
@@ -27,6 +28,9 @@ _MOST = {
     "max_steps": 1_000_000,
     "parallel_tools": 256,
 }
+
+
+_HOOKS = tuple(name for name in vars(Hooks) if not name.startswith("_"))
 
 
 def check_name(part: str, value: object, where: str) -> None:
@@ -112,6 +116,16 @@ def _check_template(part: str, value: object, where: str) -> None:
     if unknown:
         known = ", ".join(f"{{{name}}}" for name in sorted(PLACEHOLDERS))
         _refuse(where, f"{part} may name {known}, not {{{unknown[0]}}}")
+
+
+def check_hooks(value: object, where: str) -> None:
+    if value is None:
+        return
+    if not isinstance(value, Hooks):
+        _refuse(where, "hooks must be an instance of a class made from Hooks", value)
+    for name in _HOOKS:
+        if not inspect.iscoroutinefunction(getattr(value, name)):
+            _refuse(where, f"hooks.{name} must be defined with 'async def'")
 
 
 def _tool(value: object, where: str) -> Tool:

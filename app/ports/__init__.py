@@ -5,6 +5,7 @@ tool and one behind HTTP) or where the arrow must point inward (the store). None
 callers need.
 """
 
+from app.ports.hooks import GoOn, Hooks, Run, RunError
 from app.ports.model import (
     ModelClient,
     ModelDirectory,
@@ -51,15 +52,8 @@ from app.ports.store import (
     UsageStore,
     VersionConflict,
 )
-from app.ports.tools import (
-    AgentCatalog,
-    LoadedAgent,
-    NotDone,
-    OutputReader,
-    Tool,
-    ToolContext,
-    ToolOutput,
-)
+from app.ports.tool_output import NotDone, ToolOutput
+from app.ports.tools import AgentCatalog, LoadedAgent, OutputReader, Tool, ToolContext
 from app.turn.transcript import ModelAnswer
 
 __all__ = [
@@ -79,7 +73,9 @@ __all__ = [
     "ConversationSummary",
     "Figure",
     "FoundReply",
+    "GoOn",
     "HistoryMessage",
+    "Hooks",
     "InterruptedCall",
     "JournalRow",
     "KeptReply",
@@ -100,6 +96,8 @@ __all__ = [
     "Renewals",
     "ReplyStore",
     "ResolvedModel",
+    "Run",
+    "RunError",
     "Scope",
     "Spending",
     "StoreUnavailable",

@@ -3,7 +3,7 @@
 from typing import Literal, TypeAlias
 
 from app.ports.questions import question_in
-from app.ports.tools import NotDone, ToolOutput
+from app.ports.tool_output import NotDone, ToolOutput
 from app.turn.transcript import Outcome
 
 MAX_CONTENT_BYTES = 64 * 1024

@@ -3,23 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Protocol
 
+from app.ports.hooks import Hooks
+from app.ports.tool_output import ToolOutput
 from app.turn.agent import Agent, ToolSpec
 from app.turn.ids import AgentId, AgentVersion, CallId, TurnId
 from app.turn.inputs import InvalidOutput, ValidOutput
-from app.turn.transcript import Outcome
-
-
-class NotDone(Exception):  # noqa: N818 - read at the place of raising: "raise NotDone"
-    """Raised by a tool that has done nothing, so that nobody need fear it did half.
-
-    The model is told so, with the reason, and the call counts as not started.
-    """
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,16 +28,6 @@ class ToolContext:
     """What the attempt before this one failed with, if it is known to have failed."""
     scheduled_at: datetime | None = None
     """When this attempt was due, if it follows one that failed; it may begin earlier or later."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolOutput:
-    """What a tool said; an error is said to the model, not raised."""
-
-    outcome: Literal[Outcome.COMPLETED, Outcome.ERROR, Outcome.NOT_STARTED]
-    content: str
-    question: str | None = None
-    """What the tool asks the user; the service then says to the model what became of the call."""
 
 
 class Tool(Protocol):
@@ -75,12 +55,13 @@ class OutputReader(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedAgent:
-    """A version of an agent together with its tools, by name, and its output type."""
+    """A version of an agent together with its tools, by name, its output type and its hooks."""
 
     agent: Agent
     tools: Mapping[str, Tool]
     output: OutputReader | None = None
     """For final answers, where the agent declares an output type."""
+    hooks: Hooks | None = None
 
 
 class AgentCatalog(Protocol):

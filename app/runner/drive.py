@@ -12,9 +12,10 @@ be asked about again.
 
 import asyncio
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import structlog
 
@@ -25,6 +26,7 @@ from app.ports import (
     ClaimLost,
     LoadedAgent,
     NewId,
+    RunError,
     StoreUnavailable,
     Tool,
     TurnStore,
@@ -32,6 +34,8 @@ from app.ports import (
 )
 from app.runner.commit import TurnWriter, Written
 from app.runner.exact_agent import exact_agent
+from app.runner.hooked_run import HookedRun
+from app.runner.hooks import Asked, AskedBehind, Crashed
 from app.runner.live_text import OpenAnswer
 from app.runner.model_call import CallEnding, ModelCaller
 from app.runner.tasks import unless
@@ -123,7 +127,11 @@ class _Drive:
         self._turn = held.turn
         self._claim: Claim = held.claim
         self._agent = loaded.agent
-        self._tools: Mapping[str, Tool] = loaded.tools
+        hooks, store = loaded.hooks, driver.store
+        self._hooked = None if hooks is None else HookedRun(hooks, store, lambda: self._turn)
+        self._tools: Mapping[str, Tool] = (
+            loaded.tools if self._hooked is None else self._hooked.around(loaded.tools)
+        )
         self._output = loaded.output
         self._transcript = transcript
         self._stopping = stopping
@@ -143,11 +151,14 @@ class _Drive:
             if self._is_begun_here():
                 given = await self._perform()
             else:
-                given = self._next_begin()
-                if given is None:
+                begin = self._next_begin()
+                if begin is None:
+                    await self._told(HookedRun.tell_of_rest)
                     return self._claim_is_given_up
+                given = await self._before(begin)
             if given is not None:
                 await self._report(given)
+                await self._told(HookedRun.tell_of_error)
         return False
 
     async def close(self) -> None:
@@ -177,6 +188,8 @@ class _Drive:
         written = await self._driver.writer.report(self._turn, given, self._agent, self._claim)
         self._turn = written.turn
         self._claim_is_given_up = bool(written.events)
+        if self._hooked is not None:
+            self._hooked.sees(written.events)
         if written.raced:
             self._transcript = await Transcript.load(self._driver.store, self._turn)
             self._asked = None
@@ -196,6 +209,8 @@ class _Drive:
 
     async def _perform(self) -> i.Report | None:
         """Do the step in flight; `None` when it was dropped: look at the turn anew."""
+        if self._hooked is not None and self._hooked.is_due:
+            return await self._opened(self._hooked)
         match self._turn.state:
             case CallingModel(attempt_id=attempt_id):
                 return await self._call_model(attempt_id)
@@ -203,6 +218,39 @@ class _Drive:
                 return await self._run_tools(state)
             case _:
                 return None
+
+    # --- Hooks -----------------------------------------------------------------------------------
+
+    async def _before(self, begin: i.Report) -> i.Report | None:
+        """Hooks come before a step is begun, so that nothing is marked that they keep from being.
+
+        A lost step is first brought to where nothing is in flight.
+        """
+        if self._hooked is None or not self._hooked.is_due:
+            return begin
+        if isinstance(begin, i.StepLost):
+            return replace(begin, next_attempt_id=None)
+        return await self._opened(self._hooked)
+
+    async def _opened(self, hooked: HookedRun) -> i.Report | None:
+        """What hooks object to the run as it goes on; `None`: look at the turn anew."""
+        opened = await unless(hooked.open(), self._moved_on(), self._stopping.wait())
+        return None if opened is None else opened.result
+
+    async def _moved_on(self) -> None:
+        """Until the turn is to be stopped, or is no longer where it was."""
+        state = self._turn.state
+        await self._seen(
+            lambda turn: turn.cancel_requested or turn.pause_requested or turn.state != state
+        )
+
+    async def _told(self, tell: Callable[[HookedRun], Coroutine[Any, Any, None]]) -> None:
+        if self._hooked is not None:
+            await unless(tell(self._hooked), self._stopping.wait())
+
+    def _meets(self, error: RunError) -> None:
+        if self._hooked is not None:
+            self._hooked.meets(error)
 
     # --- The model -------------------------------------------------------------------------------
 
@@ -221,6 +269,7 @@ class _Drive:
             attempt=self._turn.counters.model_attempts,
             answer=answer,
             store_text=store_text,
+            hooks=None if self._hooked is None else self._hooked.hooks,
         )
         ended = await unless(call, self._overtaken(attempt_id), self._stopping.wait())
         if ended is not None:
@@ -229,21 +278,17 @@ class _Drive:
             return i.StepAbandoned(attempt_id=attempt_id)
         return None
 
-    def _ending(
-        self, attempt_id: AttemptId, answer: OpenAnswer, ending: CallEnding | None
-    ) -> i.Report:
+    def _ending(self, attempt_id: AttemptId, answer: OpenAnswer, ending: CallEnding) -> i.Report:
         failure_id = FailureId(self._driver.new_id("fail"))
         match ending:
             case ModelAnswer():
-                return i.ModelAnswered(
-                    attempt_id=attempt_id,
-                    answer=ending,
-                    next_attempt_id=self._announce(),
-                    failure_id=failure_id,
-                    taken_call_ids=self._transcript.call_ids,
-                    output=self._output_of(ending),
-                )
+                return self._answered(attempt_id, ending, failure_id)
+            case Asked(question=question):
+                return i.UserAsked(attempt_id=attempt_id, question=question)
+            case AskedBehind(question=question, answer=said):
+                return replace(self._answered(attempt_id, said, failure_id), question=question)
             case ModelFailure():
+                self._meets(ending)
                 return i.ModelGaveUp(
                     attempt_id=attempt_id,
                     failure=ending,
@@ -253,9 +298,23 @@ class _Drive:
                     chance=_chance(),
                 )
             case RequestRefused():
+                self._meets(ending)
                 return i.ModelRefused(attempt_id=attempt_id, refusal=ending)
-            case None:
-                return i.StepCrashed(attempt_id=attempt_id)
+            case Crashed(error=error, reason=reason):
+                self._meets(error)
+                return i.StepCrashed(attempt_id=attempt_id, reason=reason)
+
+    def _answered(
+        self, attempt_id: AttemptId, answer: ModelAnswer, failure_id: FailureId
+    ) -> i.ModelAnswered:
+        return i.ModelAnswered(
+            attempt_id=attempt_id,
+            answer=answer,
+            next_attempt_id=self._announce(),
+            failure_id=failure_id,
+            taken_call_ids=self._transcript.call_ids,
+            output=self._output_of(answer),
+        )
 
     def _output_of(self, answer: ModelAnswer) -> i.ValidOutput | i.InvalidOutput | None:
         if self._output is None or not (answer.is_final and answer.text.strip()):
@@ -264,9 +323,13 @@ class _Drive:
 
     async def _overtaken(self, attempt_id: AttemptId) -> None:
         """Until the turn's cancellation is asked for, or the attempt is no longer in flight."""
+        await self._seen(lambda turn: turn.cancel_requested or turn.attempt_in_flight != attempt_id)
+
+    async def _seen(self, is_news: Callable[[Turn], bool]) -> None:
+        """Until the stored turn, looked at again and again, is news."""
         turn_id = self._turn.identity.turn_id
         with self._driver.wakeups.watch(turn_id) as wakeup:
-            while not (self._turn.cancel_requested or self._turn.attempt_in_flight != attempt_id):
+            while not is_news(self._turn):
                 await wakeup.wait(_LOOK_SECONDS)
                 with suppress(StoreUnavailable):
                     found = await self._driver.store.load(turn_id)
@@ -280,7 +343,8 @@ class _Drive:
             finished = await self._some_finished(state)
         except (StoreUnavailable, ClaimLost):
             raise
-        except Exception:  # noqa: BLE001 - a tool is foreign code
+        except Exception as error:  # noqa: BLE001 - a tool is foreign code
+            self._meets(error)
             _log.exception("tool_crashed", turn_id=self._turn.identity.turn_id)
             return i.StepCrashed(attempt_id=state.attempt_id)
         if not finished:

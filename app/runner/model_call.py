@@ -3,7 +3,7 @@
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import structlog
@@ -15,6 +15,7 @@ from app.ports import (
     ResolvedModel,
     TextDelta,
 )
+from app.runner.hooks import AskedBehind, Crashed, Objection, RunHooks
 from app.runner.instructions import instructions_of
 from app.runner.live_text import LiveText, OpenAnswer
 from app.turn.agent import Agent
@@ -25,7 +26,7 @@ from app.turn.transcript import ModelAnswer
 _BATCH_SECONDS = 0.25
 _BATCH_CHARACTERS = 2_048
 
-CallEnding: TypeAlias = ModelAnswer | ModelFailure | RequestRefused
+CallEnding: TypeAlias = ModelAnswer | ModelFailure | RequestRefused | Objection | AskedBehind
 StoreText: TypeAlias = Callable[[], Awaitable[None]]
 
 _log = structlog.get_logger(__name__)
@@ -47,8 +48,9 @@ class ModelCaller:
         attempt: int,
         answer: OpenAnswer,
         store_text: StoreText,
-    ) -> CallEnding | None:
-        """How the call ended; `None` after a fault of ours, which is then in the log.
+        hooks: RunHooks | None = None,
+    ) -> CallEnding:
+        """How the call ended.
 
         Args:
             turn_id: whose call it is.
@@ -58,36 +60,45 @@ class ModelCaller:
             answer: grows while the model writes, for those who read along.
             store_text: stores what is new of `answer`; called about every 250 ms or 2,048
                 characters while text comes.
+            hooks: see the request before it is sent, and the answer before it is taken.
         """
         found = self.models.resolve(agent.model)
-        if isinstance(found, ModelFailure):
-            return found
         request = ModelRequest(
-            model=found.model,
+            model=found.model if isinstance(found, ResolvedModel) else agent.model or "",
             instructions=instructions_of(agent),
             messages=messages,
             tools=agent.tools,
             attempt=attempt,
         )
         with self.live_text.opened(turn_id, answer):
-            return await self._read(turn_id, found, request, answer, store_text)
+            if hooks is None:
+                return await self._read(turn_id, found, request, answer, store_text)
+            changed = await hooks.before_model(request)
+            if not isinstance(changed, ModelRequest):
+                return changed
+            if hooks.holds_answers_back:
+                answer, store_text = replace(answer), _store_nothing
+            ended = await self._read(turn_id, found, changed, answer, store_text)
+            return await hooks.after_model(ended) if isinstance(ended, ModelAnswer) else ended
 
     async def _read(
         self,
         turn_id: TurnId,
-        found: ResolvedModel,
+        found: ResolvedModel | ModelFailure,
         request: ModelRequest,
         answer: OpenAnswer,
         store_text: StoreText,
-    ) -> CallEnding | None:
+    ) -> CallEnding:
+        if isinstance(found, ModelFailure):
+            return found
         batch = _Batch()
         async with aclosing(found.client.stream(request)) as events:
             while True:
                 try:
                     event = await anext(events, _NO_ENDING)
-                except Exception:  # noqa: BLE001 - a client is foreign code
+                except Exception as error:  # noqa: BLE001 - a client is foreign code
                     _log.exception("model_client_failed", turn_id=turn_id, provider=found.provider)
-                    return None
+                    return Crashed(error=error, reason="internal_error")
                 match event:
                     case TextDelta(text=text):
                         answer.text += text
@@ -99,6 +110,10 @@ class ModelCaller:
                 if batch.is_full_with(text):
                     await store_text()
                     batch = _Batch()
+
+
+async def _store_nothing() -> None:
+    """For text that nobody may see yet."""
 
 
 class _Batch:

@@ -4,8 +4,9 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
+from typing_extensions import override
 
-from app.agents import Agent
+from app.agents import Agent, Hooks, Run, UserMessage, text_of
 from app.services.principal import Role
 from app.tools import Ask, tool
 from tests.http.rig import Rig, assert_problem, fresh_id, running_rig, unchanged
@@ -33,7 +34,20 @@ def look_up() -> str:
     return "It is Monday."
 
 
+class Wary(Hooks):
+    """Asks before it does anything, and fails when told so."""
+
+    @override
+    async def on_message(self, run: Run, message: UserMessage) -> None:
+        said = text_of(message.content)
+        if said == "fail":
+            raise LookupError("a secret of the agent's own")
+        if not run.is_resume:
+            raise Ask("Are you sure?")
+
+
 AGENTS = (
+    Agent(id="wary", instructions="Be brief.", model="quick", hooks=Wary()),
     Agent(id=TRAVEL, instructions="Book.", model=TRAVEL, tools=(book, look_up)),
     Agent(id="clerk", instructions="Be brief.", model="quick"),
     Agent(id="mute", instructions="Say nothing.", model="hanging"),
@@ -302,3 +316,28 @@ async def test_waiting_turns_are_found_by_their_status_and_by_nobody_else(
     assert [item["turnId"] for item in found.json()["items"]] == [turn["turnId"]]
     assert_problem(hidden, 404, "turn_not_found")
     assert await unchanged(asking_rig, turn)
+
+
+async def test_a_hook_asks_before_anything_is_begun(asking_rig: Rig) -> None:
+    conversation = fresh_id()
+    waiting = await asking_rig.service.send(conversation, "hello", agentId="wary")
+
+    answered = await asking_rig.service.send(conversation, "thanks")
+
+    assert (waiting["status"], waiting["counters"]["steps"]) == ("WAITING_FOR_USER", 0)
+    assert waiting["suspension"]["question"] == "Are you sure?"
+    assert (answered["turnId"], answered["status"]) == (waiting["turnId"], "COMPLETED")
+    roles = [message["role"] for message in await messages(asking_rig, waiting)]
+    assert roles == ["user", "question", "user", "assistant"]
+
+
+async def test_a_hook_that_fails_is_told_without_what_it_raised(asking_rig: Rig) -> None:
+    turn = await asking_rig.service.send(fresh_id(), "fail", agentId="wary")
+
+    events = (await asking_rig.client.get(f"/turns/{turn['turnId']}/events")).text
+    assert turn["status"] == "FAILED"
+    assert turn["message"] == (
+        "The turn ended because code of its agent failed. Send the message again."
+    )
+    assert '"reason":"hook_failed"' in events
+    assert "secret" not in events

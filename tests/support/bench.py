@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
-from app.agents import Agent
+from app.agents import Agent, Hooks
 from app.entrypoints import wiring
 from app.ports import ClaimedTurn, Tool
 from app.runner.drive import Driver
@@ -54,6 +54,19 @@ class Bench:
         )
         return (await post_message(self.services, CALLER, draft)).stored.turn.identity.turn_id
 
+    async def say(self, text: str, message_id: str, conversation: str = "ses_1") -> None:
+        """A message to the bench's turn."""
+        draft = Draft(
+            conversation_id=ConversationId(conversation),
+            content=(TextPart(text=text),),
+            message_id=MessageId(message_id),
+        )
+        await post_message(self.services, CALLER, draft)
+
+    async def run(self) -> None:
+        """Claim the one turn that is due, and drive it until it rests."""
+        await self.drive(await self.claim())
+
     async def cancel(self, turn_id: TurnId) -> None:
         await cancel(self.services, CALLER, turn_id)
 
@@ -90,10 +103,11 @@ async def bench(
     tools: Sequence[Tool] = (),
     *,
     limits: Limits | None = None,
+    hooks: Hooks | None = None,
     grace_seconds: float = 10.0,
 ) -> AsyncGenerator[Bench]:
-    """A process whose agent, `bench`, asks `model` and has `tools`."""
-    agent = Agent(id="bench", instructions="", tools=tools, limits=limits or Limits())
+    """A process whose agent, `bench`, asks `model` and has `tools` and `hooks`."""
+    agent = Agent(id="bench", instructions="", tools=tools, limits=limits or Limits(), hooks=hooks)
     async with wiring.build(settings, dsn, stopping=asyncio.Event(), agents=[agent]) as runtime:
         caller = ModelCaller(models=model, live_text=runtime.services.live_text)
         driver = replace(runtime.worker.driver, caller=caller, grace_seconds=grace_seconds)
