@@ -9,7 +9,7 @@ from pydantic.alias_generators import to_camel
 
 from app.http.sse import StreamEvent
 from app.routers.failure_schemas import failure_output
-from app.routers.message_schemas import content_output
+from app.routers.message_schemas import content_output, queued_output
 from app.routers.sentences import Language
 from app.services.follow import Followed
 from app.services.principal import Principal
@@ -57,8 +57,10 @@ def event_data(  # noqa: C901, PLR0912 - it only routes
 ) -> Mapping[str, Any]:
     """The `data` of an event: what its value holds, named as on the wire."""
     match event:
-        case e.TurnStarted(held=held):
-            return {"held": held}
+        case e.TurnStarted(held=held, queue=queue):
+            return {"held": held, "queue": [queued_output(queued) for queued in queue]}
+        case e.InputQueued(queued=queued):
+            return queued_output(queued)
         case e.MessageAdded():
             return _added(event)
         case e.ModelCompleted():
@@ -69,7 +71,7 @@ def event_data(  # noqa: C901, PLR0912 - it only routes
             return _attempt_failed(event)
         case e.ToolCompleted() | e.ToolFailed():
             return {"position": event.position} | _result(event.result)
-        case e.ToolInterrupted():
+        case e.ToolInterrupted() | e.ToolSkipped():
             return _interrupted(event)
         case e.StepRecovered():
             return _recovered(event)

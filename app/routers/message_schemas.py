@@ -8,7 +8,7 @@ from pydantic_core import PydanticCustomError
 
 from app.ports import Conversation, ConversationSummary, StoredMessage
 from app.routers.wire import ID_PATTERN, Input, Line, Output, is_absent
-from app.turn.state import Status, Turn
+from app.turn.state import QueuedInput, Status, Turn
 from app.turn.transcript import (
     AssistantMessage,
     ClosingMessage,
@@ -181,6 +181,16 @@ def content_output(content: tuple[ContentPart, ...]) -> str | list[dict[str, Any
         else {"type": "image", "url": part.url}
         for part in content
     ]
+
+
+def queued_output(queued: QueuedInput) -> dict[str, Any]:
+    """A message of a queue, as turns and events carry it."""
+    return {
+        "messageId": queued.message.message_id,
+        "mode": queued.mode,
+        "queuedAt": queued.queued_at,
+        "content": content_output(queued.message.content),
+    }
 
 
 def message_output(stored: StoredMessage) -> MessageOutput:

@@ -28,6 +28,7 @@ _MESSAGE_FIELD = {
     "TOOL_COMPLETED": "result",
     "TOOL_FAILED": "result",
     "TOOL_INTERRUPTED": "result",
+    "TOOL_SKIPPED": "result",
 }
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal, TypeAlias
 
+from app.turn.decide_queue import MOST_QUEUED
 from app.turn.failures import FailureType
 from app.turn.ids import FailureId
 from app.turn.state import (
@@ -27,13 +28,21 @@ Command: TypeAlias = Literal[
     "RESUME",
     "USER_INPUT",
     "MESSAGE",
+    "QUEUE",
+    "STEER",
     "REPLAN_WITH_MESSAGE",
     "RUN",
     "PAUSE",
     "CANCEL",
 ]
 Reason: TypeAlias = Literal[
-    "not_due", "unlikely_to_help", "already_requested", "at_work", "agent_version_unavailable"
+    "not_due",
+    "unlikely_to_help",
+    "already_requested",
+    "at_work",
+    "queue_full",
+    "being_cancelled",
+    "agent_version_unavailable",
 ]
 
 
@@ -57,7 +66,7 @@ def actions(turn: Turn, *, at: datetime, agent_is_there: bool = True) -> tuple[A
     return offered if agent_is_there else tuple(_without_agent(action) for action in offered)
 
 
-_NEED_NO_AGENT = frozenset({"PAUSE", "CANCEL"})
+_NEED_NO_AGENT = frozenset({"PAUSE", "CANCEL", "QUEUE", "STEER"})
 
 
 def _without_agent(action: Action) -> Action:
@@ -84,13 +93,28 @@ def _offered(turn: Turn, at: datetime) -> tuple[Action, ...]:
                 _cancel(turn),
             )
         case Ready(held=True):
-            return (Action(command="RUN"), _pause(turn), _cancel(turn), _NO_MESSAGE)
+            run = Action(command="RUN")
+            return (run, _pause(turn), _cancel(turn), _NO_MESSAGE, *_queued(turn))
         case _:
-            return (_pause(turn), _cancel(turn), _NO_MESSAGE)
+            return (_pause(turn), _cancel(turn), _NO_MESSAGE, *_queued(turn))
 
 
 _NO_MESSAGE = Action(command="MESSAGE", enabled=False, reason="at_work")
 _WITH_MESSAGE = (Action(command="MESSAGE"), Action(command="REPLAN_WITH_MESSAGE"))
+
+
+def _queued(turn: Turn) -> tuple[Action, ...]:
+    """A message with `whenRunning` queue or steer: it runs nothing, so it needs no agent."""
+    if len(turn.queue) >= MOST_QUEUED:
+        full: Reason = "queue_full"
+        return (
+            Action(command="QUEUE", enabled=False, reason=full),
+            Action(command="STEER", enabled=False, reason=full),
+        )
+    if turn.cancel_requested:
+        late: Reason = "being_cancelled"
+        return (Action(command="QUEUE"), Action(command="STEER", enabled=False, reason=late))
+    return (Action(command="QUEUE"), Action(command="STEER"))
 
 
 def _pause(turn: Turn) -> Action:

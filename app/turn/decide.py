@@ -13,13 +13,20 @@ The case that is easy to miss: `CancellationRequested` does not end the attempt.
 at the next report of the worker, or at the next begin by whoever claims the turn, and wins over
 whatever that report says (T22, T37).
 
-Behind the match one module per kind of input: `decide_requests`, `decide_waits`, `decide_model`,
-`decide_tools`, `recovery`; each opens with the rules it owns.
+Behind the match one module per kind of input: `decide_requests`, `decide_waits`, `decide_queue`,
+`decide_model`, `decide_tools`, `recovery`; each opens with the rules it owns.
 """
 
 from datetime import datetime
 
-from app.turn import decide_model, decide_requests, decide_tools, decide_waits, recovery
+from app.turn import (
+    decide_model,
+    decide_queue,
+    decide_requests,
+    decide_tools,
+    decide_waits,
+    recovery,
+)
 from app.turn import events as e
 from app.turn import inputs as i
 from app.turn.agent import Agent
@@ -45,6 +52,7 @@ def _decided(turn: Turn, given: i.Input, *, at: datetime, agent: Agent) -> tuple
             return _begun(turn, given, at=at, agent=agent)
         case (
             i.PostMessage()
+            | i.Withdraw()
             | i.RetryModel()
             | i.Retry()
             | i.ContinueNow()
@@ -97,6 +105,8 @@ def _requested(  # noqa: C901 - it only routes
     match given:
         case i.PostMessage():
             return decide_requests.message_posted(turn, given, at=at)
+        case i.Withdraw():
+            return decide_queue.withdrawn(turn, given)
         case i.RetryModel():
             return decide_requests.model_retried(turn, given, at=at)
         case i.Retry():

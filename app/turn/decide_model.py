@@ -4,6 +4,7 @@ answer with calls         stored with its calls before any tool runs, then the t
 final answer              the turn completes (T26), or what `decide_output` says; cut with usable
                           text it completes (T30)
 a hook's question         the text is kept, the calls are withheld, the turn waits (T43a)
+while a message steers    a finished one is kept, the message follows it, the model goes on (T9)
 refusal                   the calls that came with it are withheld (T32, C23)
 nothing usable            a failure like any other: the turn waits (T30, T30a)
 recognised failure        tried again by itself (T33) or waits with a fresh failureId (T34); an
@@ -25,6 +26,7 @@ from app.turn.failures import FailureRecord, FailureType, ModelFailure, TokenLim
 from app.turn.questions import asking
 from app.turn.retry import retry_due_at
 from app.turn.state import CallingModel, Turn
+from app.turn.steering import can_be_steered
 from app.turn.steps import cancelled, end_step, failed, remaining_iterations, then_begin
 from app.turn.stored_calls import as_stored
 from app.turn.transcript import (
@@ -157,6 +159,10 @@ def _final(
     pieces = _pieces(state, given.answer.text, given.answer.reasoning)
     completed = _completed(turn, given, agent, calls=())
     said = (*pieces, completed, *_stopped(given, _untrusted_tools(given.answer)))
+    ended = (*said, end_step(turn))
+    is_finished = given.answer.stop_reason in FINISHED
+    if is_finished and can_be_steered(advance(turn, ended), agent, at=at):
+        return then_begin(turn, ended, agent, given.next_attempt_id, at=at)
     return concluded(turn, said, completed, given, agent, at=at)
 
 

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 
 from app.turn import events as e
 from app.turn import inputs as i
+from app.turn.decide_queue import queued
 from app.turn.errors import (
     ConversationBusy,
     CorrelationMismatch,
@@ -51,12 +52,14 @@ _Command: TypeAlias = Literal[
 
 
 def message_posted(turn: Turn, given: i.PostMessage, *, at: datetime) -> tuple[e.Event, ...]:
-    """A message goes on with a turn that waits (T62, T68, T86), and answers a question (T75).
+    """A message goes on with a turn that waits (T62, T68, T86); one at work is left alone (T7).
 
-    A turn at work is left alone (T7).
+    Unless the message may wait until that turn's end or its next boundary (T8, T9).
     """
     if turn.is_terminal:
         raise TurnTerminal(turn, f"turn {turn.identity.turn_id!r} is {turn.status}")
+    if turn.status not in BLOCKED and given.when_running != "reject":
+        return queued(turn, given.message, given.when_running, at=at)
     if turn.status not in BLOCKED:
         detail = (
             f"turn {turn.identity.turn_id!r} of this conversation is {turn.status}; "

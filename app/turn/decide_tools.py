@@ -10,6 +10,7 @@ A result is kept as soon as it is known, in the place its call has reserved (T45
     until then                free places are filled with calls that have not begun
     only retries are left     the turn rests until the first of them is due
     cancellation, pause       known results are kept, nothing more begins (case 124)
+    a message that steers     likewise, and it is heard when nothing is in flight (case 92)
     the worker stops          likewise: a mark for a tool that is never entered would make of
                               "certainly not done" a "perhaps"
 """
@@ -42,7 +43,7 @@ def tools_finished(
     is_failing = state.is_failing or any(_fails_turn(event) for event in results)
     more = (
         ()
-        if is_failing or _is_told_to_stop(turn) or given.next_attempt_id is None
+        if is_failing or _begins_nothing_more(turn) or given.next_attempt_id is None
         else fill_slots(after, agent, state.attempt_id, at=at)
     )
     if more or any(call.in_flight for call in after.open_calls):
@@ -53,6 +54,10 @@ def tools_finished(
     if given.next_attempt_id is None and not _is_told_to_stop(turn):
         return events
     return then_begin(turn, events, agent, given.next_attempt_id or state.attempt_id, at=at)
+
+
+def _begins_nothing_more(turn: Turn) -> bool:
+    return _is_told_to_stop(turn) or bool(turn.steering)
 
 
 def _is_told_to_stop(turn: Turn) -> bool:

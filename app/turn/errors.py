@@ -7,7 +7,8 @@
     ├── WrongCommand           the turn waits, but for something else
     ├── CorrelationMismatch    the command names something that is not current
     ├── RetryNotDue            the scheduled retry's time has not come
-    └── AnswerInvalid          what was said is no answer to what the turn asks
+    ├── AnswerInvalid          what was said is no answer to what the turn asks
+    └── QueuedInputNotFound    the queue holds no such message
 
 A class's docstring is its sentence in the problem document.
 """
@@ -68,3 +69,9 @@ class AnswerInvalid(Rejected):
     """The request says something that cannot be."""
 
     code: ClassVar[str] = "payload_invalid"
+
+
+class QueuedInputNotFound(Rejected):
+    """The queue holds no such message, or no longer."""
+
+    code: ClassVar[str] = "queued_input_not_found"

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 from app.turn.agent import Effect, Limits
 from app.turn.failures import FailureRecord
 from app.turn.ids import AttemptId, CallId, Identity, MessageId
-from app.turn.state import Cursor, LimitName, PauseCause, Status
+from app.turn.state import Cursor, LimitName, PauseCause, QueuedInput, Status
 from app.turn.transcript import (
     AssistantMessage,
     ClosingMessage,
@@ -36,6 +36,8 @@ class TurnStarted:
     created_at: datetime
     held: bool = False
     """No worker takes the turn before somebody says `RUN`."""
+    queue: tuple[QueuedInput, ...] = ()
+    """What the conversation's turn before this one had in its queue when it ended."""
     type: Literal["TURN_STARTED"] = "TURN_STARTED"
 
 
@@ -182,6 +184,33 @@ class BudgetExceeded:
     type: Literal["BUDGET_EXCEEDED"] = "BUDGET_EXCEEDED"
 
 
+# --- Messages that wait --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputQueued:
+    """A message came while the turn was at work."""
+
+    queued: QueuedInput
+    type: Literal["INPUT_QUEUED"] = "INPUT_QUEUED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputPromoted:
+    """A message of the queue is said now: `MessageAdded` follows."""
+
+    message_id: MessageId
+    type: Literal["INPUT_PROMOTED"] = "INPUT_PROMOTED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputWithdrawn:
+    """A message of the queue will not be said."""
+
+    message_id: MessageId
+    type: Literal["INPUT_WITHDRAWN"] = "INPUT_WITHDRAWN"
+
+
 # --- The model -----------------------------------------------------------------------------------
 
 
@@ -321,7 +350,19 @@ class ToolInterrupted:
     type: Literal["TOOL_INTERRUPTED"] = "TOOL_INTERRUPTED"
 
 
-Interruption: TypeAlias = ToolInterrupted
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolSkipped:
+    """The call was not begun, because a message that steers the turn came first (T9)."""
+
+    position: int
+    result: ToolResult
+    reason: InterruptionReason = InterruptionReason.USER_MESSAGE
+    source_message_id: MessageId
+    """The first of the messages that steer."""
+    type: Literal["TOOL_SKIPPED"] = "TOOL_SKIPPED"
+
+
+Interruption: TypeAlias = ToolInterrupted | ToolSkipped
 """Events that answer a call without a result of its tool; each leaves a record."""
 
 
@@ -356,6 +397,10 @@ Event: TypeAlias = (
     | ToolFailed
     | ToolAttemptFailed
     | ToolInterrupted
+    | ToolSkipped
+    | InputQueued
+    | InputPromoted
+    | InputWithdrawn
 )
 
 TERMINAL_TYPES = frozenset(
@@ -381,6 +426,7 @@ def added_message(event: Event) -> tuple[int, Message] | None:
             ToolCompleted(position=position, result=result)
             | ToolFailed(position=position, result=result)
             | ToolInterrupted(position=position, result=result)
+            | ToolSkipped(position=position, result=result)
         ):
             return position, result
         case _:

@@ -46,6 +46,7 @@ def begin(event: e.TurnStarted) -> Turn:
         state=Ready(held=event.held),
         next_position=event.first_position,
         created_at=event.created_at,
+        queue=event.queue,
     )
 
 
@@ -86,10 +87,12 @@ def _changed(turn: Turn, event: e.Event) -> Turn:  # noqa: C901, PLR0912 - it on
         case e.ToolCompleted(question=str(question)):
             asking = replace(turn, questions=(*turn.questions, question))
             return _without_call(asking, event.result.call_id)
-        case e.ToolCompleted() | e.ToolFailed() | e.ToolInterrupted():
+        case e.ToolCompleted() | e.ToolFailed() | e.ToolInterrupted() | e.ToolSkipped():
             return _without_call(turn, event.result.call_id)
         case e.TurnSuspended() | e.RetryWasScheduled() | e.TurnPaused() | e.TurnResumed():
             return _wait_changed(turn, event)
+        case e.InputQueued() | e.InputPromoted() | e.InputWithdrawn():
+            return _queue_changed(turn, event)
         case e.StepRecovered():
             return _recovered(turn)
         case e.MessageAdded():
@@ -111,6 +114,17 @@ def _changed(turn: Turn, event: e.Event) -> Turn:  # noqa: C901, PLR0912 - it on
             return turn
         case _:
             return replace(turn, state=_ended(event))
+
+
+def _queue_changed(turn: Turn, event: e.InputQueued | e.InputPromoted | e.InputWithdrawn) -> Turn:
+    if isinstance(event, e.InputQueued):
+        return replace(turn, queue=(*turn.queue, event.queued))
+    left = tuple(q for q in turn.queue if q.message.message_id != event.message_id)
+    if isinstance(event, e.InputWithdrawn):
+        return replace(turn, queue=left)
+    # What a user says begins a new chain of retries, as every message does (2.3).
+    counters = replace(turn.counters, consecutive_retries=0)
+    return replace(turn, queue=left, counters=counters)
 
 
 def _ended(

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 from app.turn.agent import Limits
 from app.turn.failures import ModelFailure, RequestRefused
-from app.turn.ids import AttemptId, CallId, FailureId
+from app.turn.ids import AttemptId, CallId, FailureId, MessageId
 from app.turn.transcript import ModelAnswer, Outcome, Usage, UserMessage
 
 # --- Requests ------------------------------------------------------------------------------------
@@ -22,6 +22,15 @@ class PostMessage:
     """A user's message to the active turn of its conversation."""
 
     message: UserMessage
+    when_running: Literal["reject", "queue", "steer"] = "reject"
+    """What becomes of it while the turn is READY or RUNNING (T7 to T9)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Withdraw:
+    """Take a message out of the queue before it is said."""
+
+    message_id: MessageId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +131,7 @@ class Cancel:
 
 Request: TypeAlias = (
     PostMessage
+    | Withdraw
     | RetryModel
     | Retry
     | ContinueNow

@@ -68,6 +68,18 @@ def interrupted(
     )
 
 
+def skipped(call: OpenCall, message_id: MessageId) -> e.Interruption:
+    """The event that answers a call because the message, which steers, came first (T9).
+
+    A call that may have run, and was to be run again, is `unknown`: nobody looks any more.
+    """
+    reason = InterruptionReason.USER_MESSAGE
+    if call.may_have_run:
+        return interrupted(call, Outcome.UNKNOWN, reason, source_message_id=message_id)
+    result = interrupted(call, Outcome.SUPERSEDED, reason).result
+    return e.ToolSkipped(position=call.position, result=result, source_message_id=message_id)
+
+
 def closing(turn: Turn, words: str, reason: InterruptionReason) -> tuple[e.Event, ...]:
     """What makes the history whole when a turn ends abnormally (case 128).
 

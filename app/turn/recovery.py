@@ -9,6 +9,8 @@ effect; its tool's declared effect decides (turn semantics C1):
     reads        run again
     idempotent   run again under the same idempotency key
     writes       never run again: the model is told that the outcome is unknown
+
+With a message waiting that steers the turn nothing is run again: each of them is reported (T9).
 """
 
 from datetime import datetime
@@ -43,12 +45,12 @@ def tools_lost(
     recovered = e.StepRecovered(
         attempt_id=state.attempt_id,
         recovery="RECOVER_TOOLS",
-        calls=tuple(_rule(call) for call in state.calls),
+        calls=tuple(_rule(call, turn) for call in state.calls),
     )
     unknown = tuple(
         interrupted(call, Outcome.UNKNOWN, InterruptionReason.WORKER_LOST)
         for call in state.calls
-        if _reported(call)
+        if _is_reported(call, turn)
     )
     return _then_begin(turn, (recovered, *unknown), given, agent, at)
 
@@ -61,17 +63,15 @@ def _then_begin(
     return then_begin(turn, events, agent, given.next_attempt_id, at=at)
 
 
-def _reported(call: OpenCall) -> bool:
-    return call.may_have_run and call.effect is Effect.WRITES
+def _is_reported(call: OpenCall, turn: Turn) -> bool:
+    return call.may_have_run and (call.effect is Effect.WRITES or bool(turn.steering))
 
 
-def _rule(call: OpenCall) -> e.RecoveredCall:
-    match (call.may_have_run, call.effect):
-        case (False, _):
-            return e.RecoveredCall(call_id=call.call_id, rule="run")
-        case (True, Effect.READS):
-            return e.RecoveredCall(call_id=call.call_id, rule="rerun")
-        case (True, Effect.IDEMPOTENT):
-            return e.RecoveredCall(call_id=call.call_id, rule="rerun_idempotent")
-        case _:
-            return e.RecoveredCall(call_id=call.call_id, rule="report")
+def _rule(call: OpenCall, turn: Turn) -> e.RecoveredCall:
+    if not call.may_have_run:
+        return e.RecoveredCall(call_id=call.call_id, rule="run")
+    if _is_reported(call, turn):
+        return e.RecoveredCall(call_id=call.call_id, rule="report")
+    if call.effect is Effect.READS:
+        return e.RecoveredCall(call_id=call.call_id, rule="rerun")
+    return e.RecoveredCall(call_id=call.call_id, rule="rerun_idempotent")

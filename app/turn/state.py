@@ -21,7 +21,7 @@ from app.turn.agent import Agent, Limits
 from app.turn.failures import FailureRecord
 from app.turn.ids import AttemptId, Identity
 from app.turn.open_calls import OpenCall
-from app.turn.transcript import StopReason, Usage
+from app.turn.transcript import StopReason, Usage, UserMessage
 
 
 class Status(StrEnum):
@@ -251,6 +251,16 @@ class Counters:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class QueuedInput:
+    """A message that came while the turn was at work, and is not in the transcript yet."""
+
+    message: UserMessage
+    mode: Literal["queue", "steer"]
+    """`queue` waits for the turn's end, `steer` for its next boundary (T8, T9)."""
+    queued_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
     """One task of an agent, from a user's message to a terminal state."""
 
@@ -279,6 +289,8 @@ class Turn:
     """Places of user messages that no step has followed yet."""
     is_taken_up: bool = False
     """A worker has begun a step of it, or a hook has asked the user."""
+    queue: tuple[QueuedInput, ...] = ()
+    """In order of arrival. An ended turn still shows what it handed on to the next one."""
 
     def limits_under(self, agent: Agent) -> Limits:
         """The limits that hold for this turn."""
@@ -323,6 +335,11 @@ class Turn:
                 return calls
             case _:
                 return ()
+
+    @property
+    def steering(self) -> tuple[UserMessage, ...]:
+        """Messages that want to be heard at the next boundary, in order of arrival."""
+        return tuple(queued.message for queued in self.queue if queued.mode == "steer")
 
     @property
     def attempt_in_flight(self) -> AttemptId | None:

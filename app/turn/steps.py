@@ -15,26 +15,33 @@ from app.turn.interruption import closing
 from app.turn.limits import Broken, broken_limit, free_tool_calls
 from app.turn.questions import asking
 from app.turn.state import Cursor, LimitName, PauseCause, ToolsDue, Turn
+from app.turn.steering import steered
 from app.turn.transcript import InterruptionReason
 
 
 def begin_next(
     turn: Turn, agent: Agent, attempt_id: AttemptId, *, at: datetime
 ) -> tuple[e.Event, ...]:
-    """Begin whatever is due, or stop the turn: cancelled, paused, at a limit, with a question."""
+    """Begin whatever is due, or stop the turn: cancelled, paused, at a limit, with a question.
+
+    This is the boundary at which messages that steer are heard (T9). One that a limit leaves
+    without an answer is not: it stays in the queue.
+    """
     if turn.cancel_requested:
         return cancelled(turn)
     if turn.pause_requested:
         return (e.TurnPaused(cause=PauseCause.PERSON, requested_at=at),)
     limits = turn.limits_under(agent)
-    broken = broken_limit(turn, limits, at=at)
+    heard = steered(turn)
+    after = advance(turn, heard)
+    broken = broken_limit(after, limits, at=at)
     if broken is not None:
         return _stopped_by(broken, turn, limits, at)
-    if isinstance(turn.state, ToolsDue):
-        return begin_tools(turn, agent, attempt_id, at=at)
-    if turn.questions:
-        return asking(turn, at=at)
-    return _begin_model(turn, agent, attempt_id)
+    if isinstance(after.state, ToolsDue):
+        return begin_tools(after, agent, attempt_id, at=at)
+    if after.questions:
+        return (*heard, *asking(after, at=at))
+    return (*heard, *_begin_model(after, agent, attempt_id))
 
 
 def _stopped_by(broken: Broken, turn: Turn, limits: Limits, at: datetime) -> tuple[e.Event, ...]:

@@ -17,7 +17,7 @@ from app.turn.ids import (
     TenantId,
     TurnId,
 )
-from app.turn.state import Cursor, LimitName, PauseCause
+from app.turn.state import Cursor, LimitName, PauseCause, QueuedInput
 from app.turn.transcript import (
     AssistantMessage,
     InterruptionReason,
@@ -56,12 +56,19 @@ RECORD = FailureRecord(
 )
 
 
+QUEUED = QueuedInput(
+    message=UserMessage(message_id=MessageId("msg_2"), content=(TextPart(text="And of TP-4411?"),)),
+    mode="queue",
+    queued_at=AT,
+)
+
+
 def _result(outcome: Outcome, content: str) -> ToolResult:
     return ToolResult(call_id=CALL, tool_name="orders_search", outcome=outcome, content=content)
 
 
 SAMPLES: tuple[e.Event, ...] = (
-    e.TurnStarted(identity=IDENTITY, first_position=0, created_at=AT),
+    e.TurnStarted(identity=IDENTITY, first_position=0, created_at=AT, queue=(QUEUED,)),
     e.MessageAdded(
         position=0,
         message=UserMessage(
@@ -129,4 +136,12 @@ SAMPLES: tuple[e.Event, ...] = (
         reason=InterruptionReason.USER_MESSAGE,
         source_message_id=MessageId("msg_2"),
     ),
+    e.ToolSkipped(
+        position=2,
+        result=_result(Outcome.SUPERSEDED, "a new message came first"),
+        source_message_id=QUEUED.message.message_id,
+    ),
+    e.InputQueued(queued=QUEUED),
+    e.InputPromoted(message_id=QUEUED.message.message_id),
+    e.InputWithdrawn(message_id=QUEUED.message.message_id),
 )

@@ -11,6 +11,8 @@
 8. A call that is answered as not started without having been entered was never begun.
 9. A turn that was opened on hold begins nothing before somebody says so.
 10. Whoever waits for the user has just asked, in the transcript, what the turn says it asks.
+11. A queued message is waiting, said or withdrawn, and one of them only.
+12. Nothing begins while a message waits to be heard at a boundary.
 """
 
 from collections.abc import Sequence
@@ -26,11 +28,12 @@ from app.turn.transcript import (
     Outcome,
     QuestionMessage,
     ToolResult,
+    UserMessage,
 )
 
 
 def check_journal(events: Sequence[Event], turn: Turn) -> None:
-    """Rules 1 to 10 over a whole journal."""
+    """Rules 1 to 12 over a whole journal."""
     assert fold(events) == turn
     assert turn.version == len(events)
     terminal = [n for n, event in enumerate(events) if event.type in TERMINAL_TYPES]
@@ -42,6 +45,7 @@ def check_journal(events: Sequence[Event], turn: Turn) -> None:
     _check_output(events, turn)
     _check_hold(events)
     _check_questions(events, turn)
+    _check_queue(events, turn)
 
 
 def _check_questions(events: Sequence[Event], turn: Turn) -> None:
@@ -51,7 +55,8 @@ def _check_questions(events: Sequence[Event], turn: Turn) -> None:
     assert asked == suspended
     if isinstance(turn.state, WaitingForUser):
         assert turn.state.question == asked[-1]
-        assert events[-1].type == "TURN_SUSPENDED"
+        since = [event.type for event in events if not isinstance(event, e.InputWithdrawn)]
+        assert since[-1] == "TURN_SUSPENDED"
         assert not turn.questions
 
 
@@ -106,6 +111,31 @@ def _check_not_started(events: Sequence[Event]) -> None:
     for event in events:
         if isinstance(event, e.ToolInterrupted) and event.result.outcome is Outcome.NOT_STARTED:
             assert event.result.call_id not in begun
+
+
+def _check_queue(events: Sequence[Event], turn: Turn) -> None:
+    waiting: dict[str, str] = {}
+    said: list[str] = []
+    for event in events:
+        match event:
+            case e.TurnStarted(queue=queue):
+                waiting |= {queued.message.message_id: queued.mode for queued in queue}
+            case e.InputQueued(queued=queued):
+                assert queued.message.message_id not in waiting
+                waiting[queued.message.message_id] = queued.mode
+            case e.InputWithdrawn(message_id=message_id):
+                del waiting[message_id]
+            case e.InputPromoted(message_id=message_id):
+                del waiting[message_id]
+                said.append(message_id)
+            case e.MessageAdded(message=UserMessage(message_id=message_id)) if said:
+                assert message_id == said.pop(), "another message was said than was promoted"
+            case e.ModelStarted() | e.ToolStarted():
+                assert "steer" not in waiting.values(), "begun over a message that steers"
+            case _:
+                pass
+    assert not said, "promoted and not said"
+    assert list(waiting) == [queued.message.message_id for queued in turn.queue]
 
 
 def _check_counters(events: Sequence[Event], turn: Turn) -> None:

@@ -259,6 +259,8 @@ def _address(  # noqa: C901 - it only routes
     match given:
         case i.PostMessage(message=message):
             return f"/conversations/{conversation_id}/messages", _said(message)
+        case i.Withdraw(message_id=message_id):
+            return f"/conversations/{conversation_id}/queue/{message_id}", None
         case i.RetryModel(failure_id=failure_id):
             return f"{one}/resume", {"failureId": failure_id}
         case i.Retry():

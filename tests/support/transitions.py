@@ -6,9 +6,10 @@ from typing import TypeAlias
 from app.turn import inputs as i
 from app.turn.agent import Limits, RetryPolicy
 from app.turn.decide import decide
+from app.turn.decide_queue import MOST_QUEUED
 from app.turn.errors import Rejected
 from app.turn.evolve import advance
-from app.turn.ids import CallId, FailureId
+from app.turn.ids import CallId, FailureId, MessageId
 from app.turn.state import Turn
 from app.turn.transcript import ModelAnswer, Outcome, StopReason
 from tests.support.turns import (
@@ -44,6 +45,13 @@ def _one_at_a_time() -> Told:
     return told.answered(an_answer("", a_call("A"), a_call("B", WRITES)))
 
 
+def _full() -> Told:
+    told = Told().begun()
+    for n in range(MOST_QUEUED):
+        told.queued("q", "m9" if n == 0 else f"q{n}")
+    return told
+
+
 def _limited(limits: Limits) -> Told:
     return Told(an_agent(limits=limits)).begun().answered(an_answer("", a_call("A"))).finished("A")
 
@@ -56,6 +64,12 @@ STATES: Mapping[str, Callable[[], Told]] = {
     "RUNNING, a model call is begun, text stored": lambda: Told().begun().wrote("Once"),
     "RUNNING, the last tool is begun": lambda: Told().begun().answered(an_answer("", a_call("A"))),
     "RUNNING, a tool is begun, a writing one follows": _one_at_a_time,
+    "RUNNING, a model call is begun, a message is queued": lambda: Told().begun().queued("q", "m9"),
+    "RUNNING, a model call is begun, a message steers": lambda: Told().begun().steered("s", "m9"),
+    "RUNNING, a tool is begun, a writing one follows, a message steers": lambda: (
+        _one_at_a_time().steered("s", "m9")
+    ),
+    "RUNNING, a model call is begun, the queue is full": _full,
     "RUNNING, a model call is begun, cancellation asked for": lambda: Told().begun().cancelled(),
     "RUNNING, the last tool is begun, cancellation asked for": lambda: (
         Told().begun().answered(an_answer("", a_call("A"))).cancelled()
@@ -85,12 +99,19 @@ STATES: Mapping[str, Callable[[], Told]] = {
     "RUNNING, a writing tool is begun, a question is to be asked": lambda: (
         _one_at_a_time().finished("A", question="where to?")
     ),
+    "WAITING_FOR_MODEL, a message steers": lambda: Told().begun().steered("s", "m9").gave_up(QUOTA),
     "PAUSED, a model call is next": lambda: Told().begun().paused(),
     "PAUSED, a tool is next": lambda: _one_at_a_time().paused().finished("A"),
     "RUNNING, the last tool is begun, a pause asked for": lambda: (
         Told().begun().answered(an_answer("", a_call("A"))).paused()
     ),
     "COMPLETED": lambda: Told().begun().answered(an_answer("done")),
+    "COMPLETED, a message was queued": lambda: (
+        Told().begun().queued("q", "m9").answered(an_answer("done"))
+    ),
+    "READY, opened by a queue": lambda: (
+        Told().begun().queued("q", "m8").queued("q", "m9").answered(an_answer("done")).succeeded()
+    ),
     "FAILED": lambda: _told(Told().begun(), i.StepCrashed),
     "CANCELLED": lambda: Told().cancelled(),
     "MAX_ITERATIONS_REACHED": lambda: _limited(Limits(max_iterations=1)),
@@ -132,6 +153,13 @@ def _finished(outcome: Outcome) -> Given:
 
 INPUTS: Mapping[str, Given] = {
     "message": lambda _: i.PostMessage(message=a_message("and?", "m2")),
+    "message, to be queued": lambda _: i.PostMessage(
+        message=a_message("and?", "m2"), when_running="queue"
+    ),
+    "message, to steer": lambda _: i.PostMessage(
+        message=a_message("no, this", "m2"), when_running="steer"
+    ),
+    "withdraw": lambda _: i.Withdraw(message_id=MessageId("m9")),
     "RETRY_MODEL, current failure": lambda told: i.RetryModel(failure_id=_current(told.turn)),
     "RETRY_MODEL, another failure": lambda _: i.RetryModel(failure_id=FailureId("other")),
     "RETRY": lambda _: i.Retry(),
@@ -224,7 +252,8 @@ def _row(label: str, told: Told, given: Given) -> str:
         return f"| {label} | nothing new | unchanged |"
     after = advance(told.turn, events)
     types = " ".join(f"`{event.type}`" for event in events)
-    return f"| {label} | {types} | {after.status}, {after.state.kind} |"
+    then = "; its queue opens the next turn" if after.is_terminal and after.queue else ""
+    return f"| {label} | {types} | {after.status}, {after.state.kind}{then} |"
 
 
 _HEAD = """# What every input does in every state

@@ -1,7 +1,7 @@
 """Builders for turns in any state, made the only honest way: by telling the core what happened."""
 
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Self
 
@@ -31,7 +31,7 @@ from app.turn.ids import (
     TenantId,
     TurnId,
 )
-from app.turn.start import start
+from app.turn.start import start, succeed
 from app.turn.state import Turn
 from app.turn.transcript import (
     Message,
@@ -252,6 +252,26 @@ class Told:
 
     def posted(self, text: str = "and then?", message_id: str = "m2") -> Self:
         return self.tell(i.PostMessage(message=a_message(text, message_id)))
+
+    def queued(self, text: str = "and then?", message_id: str = "m2") -> Self:
+        message = a_message(text, message_id)
+        return self.tell(i.PostMessage(message=message, when_running="queue"))
+
+    def steered(self, text: str = "no, this", message_id: str = "m2") -> Self:
+        message = a_message(text, message_id)
+        return self.tell(i.PostMessage(message=message, when_running="steer"))
+
+    def withdrawn(self, message_id: str = "m2") -> Self:
+        return self.tell(i.Withdraw(message_id=MessageId(message_id)))
+
+    def succeeded(self, turn_id: str = "t2") -> "Told":
+        """The story of the turn that this one's queue opens."""
+        told = Told(self.agent, at=self.at)
+        identity = replace(self.turn.identity, turn_id=TurnId(turn_id))
+        told.last = succeed(self.turn, identity, at=self.at)
+        told.events = list(told.last)
+        told.turn = fold(told.last)
+        return told
 
     def retried(self, failure_id: str = "f1") -> Self:
         return self.tell(i.RetryModel(failure_id=FailureId(failure_id)))

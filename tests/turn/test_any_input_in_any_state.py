@@ -1,16 +1,19 @@
 """Any input in any state: it is taken, or refused with a reason, or nothing new. Never a crash.
 
 A machine plays a shell and its callers: people who ask for anything at any time, workers that die,
-reports that come late or twice. The rules of `tests/support/histories.py` hold after every step.
+reports that come late or twice. An ended turn's queue opens the next one. The rules of
+`tests/support/histories.py` hold after every step.
 """
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import get_args
+from itertools import count
+from typing import Literal, get_args
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from typing_extensions import override
 
 from app.turn import inputs as i
 from app.turn.actions import Command, actions
@@ -21,8 +24,8 @@ from app.turn.failures import FailureType, ModelFailure
 from app.turn.ids import AttemptId, CallId, FailureId
 from app.turn.next_step import RecoverLostStep, Rest, next_step
 from app.turn.state import Turn
-from app.turn.transcript import ModelAnswer, Outcome, StopReason, ToolCall, Usage
-from tests.support.histories import check_journal
+from app.turn.transcript import ModelAnswer, Outcome, StopReason, ToolCall, Usage, UserMessage
+from tests.support.histories import check_journal, check_whole
 from tests.support.sizes import size
 from tests.support.turns import FITS, MISFITS, REFUSED, Told, a_message, an_agent
 
@@ -273,15 +276,89 @@ def _is_accepted(told: Told, command: Command) -> bool:
         "PAUSE": i.Pause(),
         "MESSAGE": i.PostMessage(message=a_message()),
         "CANCEL": i.Cancel(),
+        "QUEUE": i.PostMessage(message=a_message(), when_running="queue"),
+        "STEER": i.PostMessage(message=a_message(), when_running="steer"),
     }
     try:
         events = decide(turn, given[command], at=told.at, agent=told.agent)
     except Rejected:
         return False
+    if command in {"QUEUE", "STEER"}:  # in a state that takes the message at once it is none
+        return [event.type for event in events] == ["INPUT_QUEUED"]
     return bool(events)
 
 
-TestAnyInputInAnyState = AnyInputInAnyState.TestCase
+class AnyInputAndAQueue(AnyInputInAnyState):
+    """One conversation after another, whose turns a queue may follow on one another."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.before: list[Told] = []
+        """The turns of this conversation whose queues led to this one."""
+        self.queued: list[str] = []
+        self.withdrawn: set[str] = set()
+        self.numbers = count()
+
+    @rule(agent=agents, first=st.integers(0, 3), held=st.booleans())
+    @override
+    def a_new_turn(self, agent: Agent, first: int, *, held: bool) -> None:
+        told = self.told
+        super().a_new_turn(agent, first, held=held)
+        if self.told is not told:
+            self.before, self.queued, self.withdrawn = [], [], set()
+
+    @rule(mode=st.sampled_from(["queue", "steer"]))
+    def somebody_queues(self, mode: Literal["queue", "steer"]) -> None:
+        before, message_id = list(self.told.events), f"q{next(self.numbers)}"
+        message = a_message("and?", message_id)
+        try:
+            self.told.tell(i.PostMessage(message=message, when_running=mode))
+        except Rejected:
+            assert self.told.events == before
+        else:
+            self.queued.append(message_id)
+
+    @rule(newest=st.booleans())
+    def somebody_takes_it_back(self, *, newest: bool) -> None:
+        before = list(self.told.events)
+        message_id = self.queued[-1 if newest else 0] if self.queued else "none"
+        try:
+            self.told.withdrawn(message_id)
+        except Rejected:
+            assert self.told.events == before
+        else:
+            self.withdrawn.add(message_id)
+
+    @invariant()
+    def a_queue_opens_the_next_turn(self) -> None:
+        if not (self.told.turn.is_terminal and self.told.turn.queue):
+            return
+        self.the_rules_hold()
+        self.before.append(self.told)
+        self.told = self.told.succeeded(f"t{len(self.before) + 1}")
+        assert self.told.turn.steering == ()
+
+    @invariant()
+    def every_queued_message_is_somewhere_once(self) -> None:
+        said = [
+            message.message_id
+            for told in (*self.before, self.told)
+            for message in told.transcript.values()
+            if isinstance(message, UserMessage) and message.message_id.startswith("q")
+        ]
+        waiting = [queued.message.message_id for queued in self.told.turn.queue]
+        if self.told.turn.is_terminal and waiting:
+            return  # the next turn is about to have them
+        assert sorted([*said, *waiting, *self.withdrawn]) == sorted(self.queued)
+
+    @invariant()
+    def the_conversation_is_whole_when_a_turn_begins_or_ends(self) -> None:
+        if self.told.turn.is_terminal or len(self.told.events) == 2:
+            stories = (*self.before, self.told)
+            check_whole({p: m for told in stories for p, m in told.transcript.items()})
+
+
+TestAnyInputInAnyState = AnyInputAndAQueue.TestCase
 TestAnyInputInAnyState.settings = settings(
     max_examples=size(500, soak=25_000),
     stateful_step_count=40,

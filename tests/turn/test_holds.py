@@ -46,13 +46,16 @@ def test_run_is_what_is_offered_first() -> None:
         ("PAUSE", True),
         ("CANCEL", True),
         ("MESSAGE", False),
+        ("QUEUE", True),
+        ("STEER", True),
     ]
 
 
 def test_run_is_not_offered_while_the_agent_is_not_there() -> None:
     offered = actions(held().turn, at=held().at, agent_is_there=False)
 
-    assert [each.command for each in offered if each.enabled] == ["PAUSE", "CANCEL"]
+    enabled = [each.command for each in offered if each.enabled]
+    assert enabled == ["PAUSE", "CANCEL", "QUEUE", "STEER"]
 
 
 @pytest.mark.parametrize(
