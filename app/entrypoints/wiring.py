@@ -128,7 +128,9 @@ def _services(
         conversations=PostgresConversations(database),
         audit=PostgresAudit(database),
         usage=PostgresUsage(database),
-        writer=TurnWriter(store=turns, wakeups=wakeups, clock=clock, catalog=catalog),
+        writer=TurnWriter(
+            store=turns, wakeups=wakeups, clock=clock, catalog=catalog, new_id=new_id
+        ),
         catalog=catalog,
         wakeups=wakeups,
         live_text=LiveText(),

@@ -98,14 +98,24 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """A turn that comes into being, with its first events."""
+
+    turn: Turn
+    events: Sequence[Event]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """One atomic change of one turn."""
+    """One atomic change of one turn, and of the one it opens by ending."""
 
     before: Turn
     after: Turn
     events: Sequence[Event]
     at: datetime
     """When it was decided; the turn says it as its last change."""
+    successor: Opened | None = None
+    """What the queue of an ended turn opens: there is no moment without it (case 93)."""
 
     @property
     def stored(self) -> StoredTurn:

@@ -41,6 +41,10 @@ class VersionConflict(Exception):  # noqa: N818 - it says what happened, not tha
     """Somebody else changed the turn first: load it again and decide anew."""
 
 
+class MessageTaken(VersionConflict):
+    """The message id was taken meanwhile: look for the turn that has it."""
+
+
 class ClaimLost(Exception):  # noqa: N818
     """The worker's claim has passed to another; nothing was written, and it must stop."""
 
@@ -75,10 +79,12 @@ class TurnStore(Protocol):
     ) -> Sequence[HistoryMessage]:
         """Move a turn from `commit.before` to `commit.after`; the messages that were added.
 
-        A claim is given up in the same commit when the turn comes to rest.
+        A claim is given up in the same commit when the turn comes to rest. With a successor, that
+        turn is there as soon as the other has ended, and the message ids it holds are its own.
 
         Raises:
             VersionConflict: the stored version is not `commit.before.version`.
+            MessageTaken: the message id of `command` is taken.
             ClaimLost: `claim` is no longer the current one.
             KeyTaken: a request with the same key took effect first.
             OutcomeUnknown: read back before trying again.

@@ -4,12 +4,15 @@ A change that loses a race is decided anew on the turn as it then is: a request 
 a report may have become stale. A commit whose answer is lost is looked up in the journal before
 anything else is done, since it happened wholly or not at all; while the database cannot be reached
 that look-up is what is repeated.
+
+Whoever ends a turn, a worker or a person, opens the next one in the same commit when messages are
+in its queue: this is the one place for it.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeAlias
 
@@ -23,6 +26,9 @@ from app.ports import (
     Command,
     Commit,
     HistoryMessage,
+    MessageTaken,
+    NewId,
+    Opened,
     OutcomeUnknown,
     StoredTurn,
     StoreUnavailable,
@@ -34,9 +40,10 @@ from app.runner.exact_agent import exact_agent
 from app.turn.agent import Agent
 from app.turn.decide import decide, decide_request
 from app.turn.events import Event
-from app.turn.evolve import advance
+from app.turn.evolve import advance, fold
 from app.turn.ids import TurnId
 from app.turn.inputs import Report, Request
+from app.turn.start import succeed
 from app.turn.state import Status, Turn
 
 _LOOK_AGAIN_SECONDS = (0.05, 0.2, 0.5, 1.0, 2.0, 2.0)
@@ -85,6 +92,8 @@ class TurnWriter:
     wakeups: Wakeups
     clock: Clock
     catalog: AgentCatalog
+    """For the words of interrupted calls, and the version of the agent that a queue's turn gets."""
+    new_id: NewId
 
     async def request(
         self,
@@ -101,6 +110,7 @@ class TurnWriter:
             VersionMoved: it is not at `expected_version`.
             VersionConflict: it lost every one of many races.
             KeyTaken: a request with the same Idempotency-Key took effect first.
+            MessageTaken: the command's message id was taken meanwhile.
             OutcomeUnknown: the database went away and could not be asked what became of it.
         """
 
@@ -141,10 +151,12 @@ class TurnWriter:
             events = decision(turn, at)
             if not events:
                 return Written(turn=turn, events=(), at=at, messages=(), raced=raced)
-            commit = Commit(before=turn, after=advance(turn, events), events=events, at=at)
+            commit = self._commit(turn, events, at)
             command = None if command_of is None else await command_of(commit)
             try:
                 messages = await self.store.append(commit, claim=claim, command=command)
+            except MessageTaken:
+                raise  # no other version of the turn would change that
             except VersionConflict:
                 turn, raced = await self._reload(turn), True
                 continue
@@ -156,9 +168,32 @@ class TurnWriter:
                     continue
                 messages, raced = (), True
             self._tell(commit.after)
+            if commit.successor is not None:
+                self._tell(commit.successor.turn)
             return Written(turn=commit.after, events=events, at=at, messages=messages, raced=raced)
         message = f"turn {turn.identity.turn_id!r} changed {_MOST_RACES} times meanwhile"
         raise VersionConflict(message)
+
+    def _commit(self, turn: Turn, events: tuple[Event, ...], at: datetime) -> Commit:
+        after = advance(turn, events)
+        next_one = self._successor(after, at)
+        return Commit(before=turn, after=after, events=events, at=at, successor=next_one)
+
+    def _successor(self, turn: Turn, at: datetime) -> Opened | None:
+        """The turn that an ended one's queue opens, by the version of the agent that is current.
+
+        Where that agent is not here at all, somebody else runs it: it keeps its version.
+        """
+        if not (turn.is_terminal and turn.queue):
+            return None
+        current = self.catalog.current(turn.identity.agent_id)
+        identity = replace(
+            turn.identity,
+            turn_id=TurnId(self.new_id("turn")),
+            agent_version=current.agent.version if current else turn.identity.agent_version,
+        )
+        events = succeed(turn, identity, at=at)
+        return Opened(turn=fold(events), events=events)
 
     def _tell(self, turn: Turn) -> None:
         is_runnable = turn.status in _RUNNABLE and not turn.is_held
@@ -192,4 +227,9 @@ async def _pause_or_give_up(pauses: Iterator[float], error: OutcomeUnknown) -> N
 async def _in_journal(store: TurnStore, commit: Commit) -> bool:
     turn_id: TurnId = commit.after.identity.turn_id
     rows = await store.journal(turn_id, after=commit.before.version, limit=1)
-    return bool(rows) and tuple(rows[0].events) == tuple(commit.events)
+    if not rows or tuple(rows[0].events) != tuple(commit.events):
+        return False
+    if commit.successor is None:
+        return True
+    # Somebody else may have ended the turn just so, and opened another one.
+    return await store.load(commit.successor.turn.identity.turn_id) is not None

@@ -12,6 +12,10 @@ the new version and finds nothing. A worker whose claim has passed on: the epoch
 found. Two creations in one conversation: the partial unique index lets one through. A message id
 sent twice at once: the primary key of `received` lets one through.
 
+A turn that ends with messages in its queue opens the next one in the same statement: the insert is
+fed by the row of the update, so the partial unique index never sees both at work, and nobody sees
+neither.
+
 The case that surprised us: an append that finds nothing does not say why. The second look, outside
 the statement, tells a lost claim from a moved version; it cannot be wrong about a lost claim,
 because an epoch never goes back.
@@ -20,7 +24,7 @@ because an epoch never goes back.
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from app.ports import Claim, Command, Commit, Conversation
+from app.ports import Claim, Command, Commit, Conversation, Opened
 from app.store.interruptions import interruption_values, keep_interruptions
 from app.store.message_codec import EncodedMessage, encode
 from app.store.replies import keep_reply, kept_values
@@ -75,12 +79,12 @@ audited AS (
            :failure_id, :request_id, :version_before, version, :status_before, status
     FROM moved WHERE CAST(:actor_id AS text) IS NOT NULL
 )
-SELECT version FROM moved
 """
+_RESULT = "SELECT version FROM moved"
 
 # A claim ends with the commit that brings the turn to rest; until then `runnable_at` stands still,
 # so that the row keeps its place in the index and the update stays within its page.
-APPEND = Statement(
+_APPEND = (
     """
 WITH moved AS (
     UPDATE turns SET
@@ -102,6 +106,46 @@ touched AS (
 ),
 """
     + _CONSEQUENCES
+)
+APPEND = Statement(_APPEND + _RESULT)
+
+# The end of a turn and the beginning of the one its queue opens. A worker leaves the conversation's
+# row alone here too: a lock on it, taken behind the turn's, could meet a creation that takes them
+# the other way round.
+APPEND_AND_OPEN = Statement(
+    _APPEND
+    + """,
+opened AS (
+    INSERT INTO turns (turn_id, tenant_id, conversation_id, agent_id, agent_version, status,
+                       version, body, created_at, updated_at, runnable_at, claim_epoch,
+                       stop_requested)
+    SELECT :next_turn_id, tenant_id, conversation_id, :next_agent_id, :next_agent_version,
+           :next_status, :next_version, :next_body, :next_created_at, :at, clock_timestamp(), 0,
+           false
+    FROM moved
+    RETURNING turn_id, tenant_id, conversation_id, version
+),
+next_journal AS (
+    INSERT INTO turn_events (turn_id, sequence, occurred_at, events)
+    SELECT turn_id, version, clock_timestamp(), :next_events FROM opened
+),
+next_said AS (
+    INSERT INTO messages (tenant_id, conversation_id, position, turn_id, role, message_id,
+                          call_id, body, meta, created_at)
+    SELECT tenant_id, conversation_id, m.position, turn_id, m.role, m.message_id,
+           m.call_id, m.body, m.meta, clock_timestamp()
+    FROM opened, unnest(CAST(:next_said_position AS int[]), CAST(:next_said_role AS text[]),
+                        CAST(:next_said_message_id AS text[]), CAST(:next_said_call_id AS text[]),
+                        CAST(:next_said_body AS text[]), CAST(:next_said_meta AS text[]))
+         AS m (position, role, message_id, call_id, body, meta)
+),
+handed_on AS (
+    UPDATE received r SET turn_id = opened.turn_id FROM opened
+    WHERE (r.tenant_id, r.conversation_id) = (opened.tenant_id, opened.conversation_id)
+      AND r.message_id = ANY(CAST(:next_message_ids AS text[]))
+)
+"""
+    + _RESULT
 )
 
 CREATE = Statement(
@@ -126,6 +170,7 @@ moved AS (
 ),
 """
     + _CONSEQUENCES
+    + _RESULT
 )
 
 
@@ -156,9 +201,10 @@ def create_values(
 def append_values(
     commit: Commit, added: Added, claim: Claim | None, command: Command | None
 ) -> dict[str, object]:
-    """The arguments of `APPEND`, by name."""
+    """The arguments of `APPEND` by name, and of `APPEND_AND_OPEN` when there is a successor."""
     turn = commit.after
     return {
+        **_successor(commit.successor),
         **_consequences(commit, added, command, before=commit.before),
         "version": turn.version,
         "status": turn.status,
@@ -175,6 +221,29 @@ def append_values(
 def _is_at_work(turn: Turn) -> bool:
     """Whether the turn is a worker's to drive; one on hold is nobody's."""
     return turn.status in _AT_WORK and not turn.is_held
+
+
+def _successor(opened: Opened | None) -> Mapping[str, object]:
+    if opened is None:
+        return {}
+    turn = opened.turn
+    said = _messages(added_by(opened.events))
+    return {
+        "next_turn_id": turn.identity.turn_id,
+        "next_agent_id": turn.identity.agent_id,
+        "next_agent_version": turn.identity.agent_version,
+        "next_status": turn.status,
+        "next_version": turn.version,
+        "next_body": encode_turn(turn),
+        "next_created_at": turn.created_at,
+        "next_events": encode_events(opened.events),
+        "next_message_ids": [*said["said_message_id"], *_waiting(turn)],
+        **{f"next_{name}": value for name, value in said.items()},
+    }
+
+
+def _waiting(turn: Turn) -> Sequence[str]:
+    return [queued.message.message_id for queued in turn.queue]
 
 
 def added_by(events: Sequence[Event]) -> Added:
@@ -199,7 +268,7 @@ def _consequences(
     }
 
 
-def _messages(added: Added) -> Mapping[str, object]:
+def _messages(added: Added) -> Mapping[str, Sequence[object]]:
     messages = [message for _, message in added]
     return {
         "said_position": [position for position, _ in added],

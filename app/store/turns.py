@@ -15,13 +15,21 @@ from app.ports import (
     HistoryMessage,
     InterruptedCall,
     JournalRow,
+    MessageTaken,
     OutcomeUnknown,
     Scope,
     StoredTurn,
     StoreUnavailable,
     VersionConflict,
 )
-from app.store.changes import APPEND, CREATE, added_by, append_values, create_values
+from app.store.changes import (
+    APPEND,
+    APPEND_AND_OPEN,
+    CREATE,
+    added_by,
+    append_values,
+    create_values,
+)
 from app.store.interruptions import interruptions_of
 from app.store.message_codec import EncodedMessage, decode
 from app.store.pool import Database, Row
@@ -41,6 +49,9 @@ from app.turn.transcript import AssistantMessage, Message
 
 MESSAGE_COLUMNS = "m.position, m.role, m.body, m.meta, m.message_id, m.call_id"
 """What `decode_message` reads, of a table `messages m`."""
+
+_MESSAGE_IDS = "received_pkey"
+"""The constraint that takes a message id once."""
 
 _TURN = f"SELECT {TURN_COLUMNS} FROM turns t"
 _SCOPED = f"""
@@ -62,7 +73,8 @@ class PostgresTurns:
         self, commit: Commit, *, claim: Claim | None = None, command: Command | None = None
     ) -> Sequence[HistoryMessage]:
         added = added_by(commit.events)
-        if not await self._write(APPEND, append_values(commit, added, claim, command)):
+        statement = APPEND if commit.successor is None else APPEND_AND_OPEN
+        if not await self._write(statement, append_values(commit, added, claim, command)):
             await self._explain(commit.before, claim)
         return [
             HistoryMessage(position=position, body=message.body, call_id=_call_id(message.call_id))
@@ -75,7 +87,8 @@ class PostgresTurns:
             with taken_keys():
                 found = await self._database.value(statement.sql, *statement.arguments(values))
         except asyncpg.UniqueViolationError as error:
-            raise VersionConflict(str(error)) from error
+            taken = getattr(error, "constraint_name", None) == _MESSAGE_IDS
+            raise (MessageTaken if taken else VersionConflict)(str(error)) from error
         except StoreUnavailable as error:
             raise OutcomeUnknown(str(error)) from error
         return found is not None

@@ -1,6 +1,6 @@
 """Turns in a database, for the tests of the store."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from app.ports import (
     AuditEntry,
@@ -9,6 +9,7 @@ from app.ports import (
     Commit,
     Conversation,
     HistoryMessage,
+    Opened,
     Receipt,
     Scope,
 )
@@ -30,7 +31,7 @@ from app.turn.ids import (
     TenantId,
     TurnId,
 )
-from app.turn.start import start
+from app.turn.start import start, succeed
 from app.turn.state import Turn
 from tests.support.turns import NOON, a_message, an_agent
 
@@ -113,6 +114,14 @@ class Stored:
         await self.turns.append(commit, claim=claim)
         return commit.after
 
+    async def received_by(self, message_id: str) -> str:
+        """The turn that has the message."""
+        return str(
+            await self.database.value(
+                "SELECT turn_id FROM received WHERE message_id = $1", message_id
+            )
+        )
+
     async def append(self, commit: Commit, claim: Claim) -> list[HistoryMessage]:
         return list(await self.turns.append(commit, claim=claim))
 
@@ -131,6 +140,13 @@ def a_commit(turn: Turn, given: i.Input) -> Commit:
     events = decide(turn, given, at=NOON, agent=an_agent())
     assert events
     return Commit(before=turn, after=advance(turn, events), events=events, at=NOON)
+
+
+def with_successor(commit: Commit, turn_id: str = "t2") -> Commit:
+    """The same end of a turn, opening the next one."""
+    identity = replace(commit.after.identity, turn_id=TurnId(turn_id))
+    events = succeed(commit.after, identity, at=NOON)
+    return replace(commit, successor=Opened(turn=fold(events), events=events))
 
 
 def begin(attempt: str = "a1") -> i.BeginStep:

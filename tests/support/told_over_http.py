@@ -59,7 +59,7 @@ class AnyAgents:
         return agent
 
     def current(self, agent_id: AgentId | None) -> LoadedAgent | None:
-        del agent_id
+        del agent_id  # all are versions of one
         return next(reversed(self._loaded.values()), None)
 
     def load(self, agent_id: AgentId, version: AgentVersion) -> LoadedAgent | None:
@@ -113,6 +113,7 @@ async def world(loop: asyncio.Runner, data_dir: Path) -> AsyncGenerator[World]:
                 wakeups=runtime.services.wakeups,
                 clock=lambda: now[0],
                 catalog=catalog,
+                new_id=runtime.services.new_id,
             ),
         )
         app = api.create_app(replace(runtime, services=services))
