@@ -17,6 +17,7 @@ from app.routers import (
     events,
     health,
     messages,
+    queue,
     resume,
     sign_in,
     starts,
@@ -28,6 +29,7 @@ from app.routers.deps import AppState
 _API = (
     conversations,
     messages,
+    queue,
     turns,
     starts,
     resume,

@@ -152,6 +152,8 @@ def _action(method: str, steps: Sequence[str], body: Body) -> str:
             return "START_TURN"
         case ("POST", ["conversations", _, "messages"]):
             return "MESSAGE"
+        case ("DELETE", ["conversations", _, "queue", _]):
+            return "WITHDRAW_INPUT"
         case ("POST", ["conversations"]) | ("PUT", ["conversations", _]):
             return "PUT_CONVERSATION"
         case _:

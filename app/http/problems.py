@@ -28,6 +28,7 @@ PROBLEMS: Mapping[str, Kind] = {
     "not_found": Kind(404, "There is nothing at this address."),
     "turn_not_found": Kind(404, "There is no such turn."),
     "conversation_not_found": Kind(404, "There is no such conversation."),
+    "queued_input_not_found": Kind(404, "The queue holds no such message, or no longer."),
     "method_not_allowed": Kind(405, "This address does not take that method."),
     "conversation_busy": Kind(409, "The conversation already has a turn at work."),
     "turn_not_blocked": Kind(409, "The turn is not waiting for a command."),

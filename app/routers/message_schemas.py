@@ -108,8 +108,11 @@ class MessageBody(SaidBody):
         default=False,
         description="Opens a turn that no worker takes before `POST /turns/{turnId}/run`.",
     )
-    when_running: Literal["reject"] = Field(
-        default="reject", description="What to do while the conversation's turn is at work."
+    when_running: Literal["reject", "queue", "steer"] = Field(
+        default="reject",
+        description="While the conversation's turn is READY or RUNNING: refuse the message, let it "
+        "wait for the turn's end, or say it at the turn's next boundary. One that waits takes it "
+        "at once.",
     )
 
 
@@ -143,6 +146,15 @@ class MessageOutput(Output):
     tool_name: str | None = Field(default=None, exclude_if=is_absent)
     outcome: str | None = Field(default=None, exclude_if=is_absent)
     created_at: datetime
+
+
+class QueuedOutput(Output):
+    """A message that waits while the conversation's turn is at work."""
+
+    message_id: str
+    mode: Literal["queue", "steer"]
+    queued_at: datetime
+    content: str | list[dict[str, Any]]
 
 
 class MessagePage(Output):

@@ -89,6 +89,7 @@ def _draft(
         agent_id=None if body.agent_id is None else AgentId(body.agent_id),
         is_in_new_conversation=named is None,
         starts=starts,
+        when_running=body.when_running,
         hold=body.hold,
     )
 

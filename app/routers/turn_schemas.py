@@ -10,6 +10,7 @@ from pydantic import Field
 from app.http.problems import action_json
 from app.ports import StoredTurn
 from app.routers.failure_schemas import FullFailure, SafeFailure, failure_output, millis
+from app.routers.message_schemas import QueuedOutput, queued_output
 from app.routers.sentences import Language, sentence_for
 from app.routers.wire import Output, is_absent
 from app.services.principal import Principal
@@ -109,6 +110,8 @@ class TurnOutput(Output):
     stop_reason: StopReason | None
     usage: UsageOutput
     counters: CountersOutput
+    queue: list[QueuedOutput]
+    """Messages that wait, in order; an ended turn has handed them on to the next one."""
     resumes_turn_id: str | None = None
     """The ended turn that this one goes on with; none does yet."""
     created_at: datetime
@@ -190,6 +193,7 @@ def _turn_fields(
         "stop_reason": turn.state.stop_reason if isinstance(turn.state, Completed) else None,
         "usage": UsageOutput.model_validate(turn.usage, from_attributes=True),
         "counters": CountersOutput.model_validate(turn.counters, from_attributes=True),
+        "queue": _queue(turn),
         "created_at": turn.created_at,
         "updated_at": stored.updated_at,
     }
@@ -226,6 +230,12 @@ def _suspension(turn: Turn, principal: Principal, language: Language) -> Suspens
         question=state.question if isinstance(state, WaitingForUser) else None,
         model_failure=failure and failure_output(failure, principal, language),
     )
+
+
+def _queue(turn: Turn) -> list[QueuedOutput]:
+    if turn.is_terminal:
+        return []
+    return [QueuedOutput.model_validate(queued_output(queued)) for queued in turn.queue]
 
 
 def _pause(turn: Turn) -> PauseOutput | None:

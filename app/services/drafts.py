@@ -7,6 +7,7 @@ what the first one has brought about.
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 from unicodedata import category
 
 from app.ports import Commit, Conversation, LoadedAgent, Lookup, StoredTurn
@@ -18,7 +19,7 @@ from app.turn.evolve import fold
 from app.turn.ids import AgentId, ConversationId, Identity, MessageId, TurnId
 from app.turn.inputs import PostMessage
 from app.turn.start import start
-from app.turn.state import Turn
+from app.turn.state import BLOCKED, Turn
 from app.turn.transcript import ContentPart, TextPart, UserMessage, text_of
 
 _TITLE_CHARACTERS = 80
@@ -36,6 +37,8 @@ class Draft:
     """Whether the conversation is not the sender's choice: a new one, made for the message."""
     starts: bool = False
     """Whether it must open a turn: an active one is in its way then, a waiting one too (T3)."""
+    when_running: Literal["reject", "queue", "steer"] = "reject"
+    """Whether it waits for a turn at work: for its end, or for its next boundary (T7 to T9)."""
     hold: bool = False
     """Whether the turn it opens waits for `RUN`; it opens one, then, or is refused (T11a)."""
 
@@ -97,9 +100,10 @@ def request_to(services: Services, draft: Draft, active: StoredTurn) -> PostMess
         AgentVersionUnavailable: the turn's agent cannot be loaded here.
     """
     _leaves_room(draft, active.turn)
-    require_agent(services, active)
+    if draft.when_running == "reject" or active.turn.status in BLOCKED:
+        require_agent(services, active)  # a message that waits runs nothing, so it needs none (T97)
     message = UserMessage(message_id=draft.message_id, content=draft.content)
-    return PostMessage(message=message)
+    return PostMessage(message=message, when_running=draft.when_running)
 
 
 def _leaves_room(draft: Draft, turn: Turn) -> None:

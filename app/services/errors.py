@@ -3,6 +3,7 @@
     Refused
     ├── TurnNotFound             none, or none that the caller may see
     ├── ConversationNotFound     likewise
+    ├── NothingQueued            no turn of the conversation has a queue
     ├── Forbidden                the caller's role does not admit it
     ├── PayloadInvalid           the request says something that cannot be
     ├── AgentVersionUnavailable  the turn's agent cannot be loaded here
@@ -34,6 +35,12 @@ class ConversationNotFound(Refused):
     """There is no such conversation."""
 
     code: ClassVar[str] = "conversation_not_found"
+
+
+class NothingQueued(Refused):
+    """The queue holds no such message, or no longer."""
+
+    code: ClassVar[str] = "queued_input_not_found"
 
 
 class Forbidden(Refused):

@@ -1,5 +1,7 @@
 """A user's message: it opens a turn, goes on with one that waits, or is one we have already.
 
+Where its sender says so, it waits for a turn at work: for its end, or for its next boundary.
+
 What it means is decided in `app.services.drafts`. Two messages that race are decided one after the
 other: the loser is decided anew on what it finds then.
 """
@@ -47,8 +49,8 @@ async def post_message(services: Services, caller: Caller, draft: Draft) -> Post
     """The turn that has taken the message.
 
     Raises:
-        ConversationBusy: the conversation's turn is at work, is another agent's, or is in the way
-            of a message that must open one.
+        ConversationBusy: the conversation's turn is at work and the message does not wait or its
+            queue is full, or it is another agent's, or in the way of a message that must open one.
         PayloadInvalid: the message id stood for another content, or the agent is unknown.
         ConversationNotFound: the conversation is somebody else's.
         AgentVersionUnavailable: the waiting turn's agent cannot be loaded here.

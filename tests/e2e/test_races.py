@@ -29,7 +29,7 @@ Turn: TypeAlias = dict[str, Any]
 Asking: TypeAlias = Coroutine[Any, Any, httpx.Response]
 
 
-async def test_one_message_sent_twice_at_once_opens_one_turn_and_both_succeed(
+async def test_case_4_one_message_sent_twice_at_once_opens_one_turn_and_both_succeed(
     stage: Stage,
 ) -> None:
     stage.provider.script(MODEL, HEALTHY)
@@ -44,7 +44,7 @@ async def test_one_message_sent_twice_at_once_opens_one_turn_and_both_succeed(
         assert accepted(record) == Counter({"MESSAGE": 2})
 
 
-async def test_one_message_sent_twice_at_once_to_a_waiting_turn_is_there_once_and_both_succeed(
+async def test_case_4_one_message_sent_twice_at_once_to_a_waiting_turn_is_there_once(
     stage: Stage,
 ) -> None:
     waiting = await waiting_turns(stage)
@@ -59,7 +59,7 @@ async def test_one_message_sent_twice_at_once_to_a_waiting_turn_is_there_once_an
         assert accepted(record) == Counter({"MESSAGE": 3})
 
 
-async def test_of_two_messages_at_once_to_a_waiting_turn_one_wins_and_the_other_is_told(
+async def test_case_5_of_two_messages_at_once_to_a_waiting_turn_one_wins_and_the_other_is_told(
     stage: Stage,
 ) -> None:
     waiting = await waiting_turns(stage)
@@ -86,7 +86,7 @@ async def test_of_two_messages_at_once_to_a_waiting_turn_one_wins_and_the_other_
     assert set(per_conversation.values()) == {3}
 
 
-async def test_a_retry_sent_twice_at_once_is_accepted_once(stage: Stage) -> None:
+async def test_case_8_a_retry_sent_twice_at_once_is_accepted_once(stage: Stage) -> None:
     waiting = await waiting_turns(stage)
     async with two_replicas(stage) as (one, two):
         for turn in waiting:
@@ -128,7 +128,9 @@ async def test_of_a_message_and_a_cancellation_at_once_both_take_effect_in_some_
     assert len(cancelled) == REPEATS
 
 
-async def test_two_messages_at_once_to_a_new_conversation_start_one_turn(stage: Stage) -> None:
+async def test_case_12_two_messages_at_once_to_a_new_conversation_start_one_turn(
+    stage: Stage,
+) -> None:
     stage.provider.script(MODEL, HEALTHY)
     async with two_replicas(stage) as (one, two):
         for n in range(REPEATS):

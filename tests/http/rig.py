@@ -21,6 +21,7 @@ from app.observability.logs import configure_logging
 from app.services.principal import Principal, Role
 from app.turn.agent import RetryPolicy
 from app.turn.ids import ActorId, TenantId
+from tests.support.polling import eventually
 from tests.support.postgres import PostgresServer
 from tests.support.provider import RunningProvider, running_provider
 from tests.support.service import Service, running_service, settings_for_tests
@@ -84,6 +85,16 @@ class Rig:
         turn = await self.service.send(conversation or fresh_id(), "hello", agentId="mute", wait=0)
         assert turn["status"] in {"READY", "RUNNING"}
         return turn
+
+    async def at_work(self, conversation: str | None = None) -> dict[str, Any]:
+        """A turn whose model call is begun, so that it stands still although it runs."""
+        turn = await self.running(conversation)
+
+        async def is_begun() -> dict[str, Any] | None:
+            found = await self.service.turn(turn["turnId"])
+            return found if found["counters"]["modelAttempts"] else None
+
+        return await eventually(is_begun)
 
     async def post(self, path: str, body: object = None, **headers: str) -> httpx.Response:
         """A command of the operator's; header names with underscores for hyphens."""
@@ -165,7 +176,8 @@ async def running_rig(
             "body": {"error": {"message": SECRET_WORDS, "type": "invalid_request_error"}},
         }
         provider.script("refusing", [{"text": "", "faults": [refused]}])
-        provider.script("hanging", [{"text": "", "faults": [{"times": 1_000_000, "hang": True}]}])
+        hanging = {"text": "", "faults": [{"times": 1_000_000, "hang": True}]}
+        provider.script("hanging", [hanging] * 9)
         settings = settings_for_tests(data_dir, openai_base_url=provider.base_url)
         async with running_service(
             dsn, settings, agents=agents, with_worker=with_worker

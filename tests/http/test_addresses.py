@@ -11,6 +11,7 @@ TAKEN = {
     "/conversations/c": "GET, PUT",
     "/conversations/c/messages": "GET, POST",
     "/conversations/c/turns": "POST",
+    "/conversations/c/queue/m": "DELETE",
     "/turns": "GET, POST",
     "/turns/t": "GET",
     "/turns/t/run": "POST",
@@ -91,5 +92,5 @@ async def test_no_address_has_a_control_character(rig: Rig, character: str) -> N
 def test_every_operation_of_the_api_is_in_these_lists() -> None:
     paths = routes().openapi()["paths"]
 
-    named = {path.format(turnId="t", conversationId="c") for path in paths} - {SIGN_IN_PATH}
-    assert named <= set(TAKEN)
+    named = {path.format(turnId="t", conversationId="c", messageId="m") for path in paths}
+    assert named - {SIGN_IN_PATH} <= set(TAKEN)

@@ -14,7 +14,7 @@ from app.turn.agent import Agent
 from tests.support.sizes import size
 from tests.support.told_over_http import ToldOverHttp, World, world
 from tests.support.turns import Told
-from tests.turn.test_any_input_in_any_state import AnyInputInAnyState
+from tests.turn.test_any_input_in_any_state import AnyInputAndAQueue
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def here() -> Generator[World]:
 
 
 def test_over_http_and_the_store_a_turn_becomes_what_the_core_says(here: World) -> None:
-    class AnyInputOverHttp(AnyInputInAnyState):
+    class AnyInputOverHttp(AnyInputAndAQueue):
         """One turn after another, told anything by people who call and workers who report."""
 
         @override

@@ -61,6 +61,8 @@ async def test_a_turn_on_hold_offers_to_be_run(rig: Rig) -> None:
         ("PAUSE", True),
         ("CANCEL", True),
         ("MESSAGE", False),
+        ("QUEUE", True),
+        ("STEER", True),
     ]
 
 
@@ -214,7 +216,8 @@ async def test_a_turn_on_hold_whose_agent_is_gone_is_not_run_but_can_be_ended(
         still_there = await unchanged(rig, found)
         ended = await rig.post(f"/turns/{turn['turnId']}/cancel")
 
-    assert {each["command"] for each in found["actions"] if each["enabled"]} == {"PAUSE", "CANCEL"}
+    enabled = {each["command"] for each in found["actions"] if each["enabled"]}
+    assert enabled == {"PAUSE", "CANCEL", "QUEUE", "STEER"}
     assert_problem(refused, 409, "agent_version_unavailable")
     assert still_there
     assert ended.json()["status"] == "CANCELLED"

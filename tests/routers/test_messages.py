@@ -6,6 +6,8 @@ from typing import Any
 import httpx
 import pytest
 
+from app.routers.message_schemas import MessageBody
+from app.turn.transcript import TextPart
 from tests.http.rig import Rig, assert_problem, fresh_id, outage, unchanged
 from tests.routers.test_conversations import page_of
 
@@ -64,7 +66,9 @@ async def test_a_server_made_message_id_is_given_back(rig: Rig) -> None:
     assert found.json()["items"][0]["messageId"] == turn["messageId"]
 
 
-async def test_a_repeated_message_is_answered_with_the_turn_that_took_it(rig: Rig) -> None:
+async def test_case_6_a_repeated_message_is_answered_with_the_turn_that_took_it(
+    rig: Rig,
+) -> None:
     conversation = fresh_id()
     said = {"content": "hello", "messageId": "m1"}
     first = await rig.service.send(conversation, agentId="clerk", text="hello", messageId="m1")
@@ -78,21 +82,48 @@ async def test_a_repeated_message_is_answered_with_the_turn_that_took_it(rig: Ri
     assert while_waiting["turnId"] != first["turnId"]
 
 
-async def test_a_repeated_message_to_a_running_turn_is_no_conflict(rig: Rig) -> None:
+async def test_case_1_a_message_to_a_waiting_turn_is_there_once_however_often_it_is_sent(
+    rig: Rig,
+) -> None:
+    scheduled = await rig.scheduled()
+    conversation = scheduled["conversationId"]
+    said = {"content": "Never mind.", "messageId": "m2"}
+
+    first = await rig.post(f"/conversations/{conversation}/messages", said, Prefer="wait=20")
+    again = await rig.post(f"/conversations/{conversation}/messages", said, Prefer="wait=20")
+
+    assert first.json()["turnId"] == again.json()["turnId"] == scheduled["turnId"]
+    assert again.json()["version"] == first.json()["version"]
+    found = await rig.client.get(f"/conversations/{conversation}/messages")
+    ids = [item["messageId"] for item in found.json()["items"] if item["role"] == "user"]
+    assert ids.count("m2") == 1
+
+
+async def test_case_2_a_repeated_message_to_a_running_turn_is_no_conflict(rig: Rig) -> None:
     running = await rig.running()
     path = f"/conversations/{running['conversationId']}/messages"
 
     again = await rig.post(path, {"content": "hello", "messageId": running["messageId"]})
-    another = await rig.post(path, {"content": "hello"})
 
     assert again.status_code == 202
     assert again.json()["turnId"] == running["turnId"]
+
+
+async def test_case_3_a_new_message_to_a_running_turn_is_refused_and_nothing_changes(
+    rig: Rig,
+) -> None:
+    turn = await rig.at_work()
+
+    another = await rig.post(f"/conversations/{turn['conversationId']}/messages", {"content": "x"})
+
     busy = assert_problem(another, 409, "conversation_busy")
-    assert busy["turnId"] == running["turnId"]
-    assert busy["currentStatus"] in {"READY", "RUNNING"}
+    assert busy["turnId"] == turn["turnId"]
+    assert busy["conversationId"] == turn["conversationId"]
+    assert busy["currentStatus"] == "RUNNING"
+    assert await unchanged(rig, turn)
 
 
-async def test_a_message_id_cannot_stand_for_something_else(rig: Rig) -> None:
+async def test_case_7_a_message_id_cannot_stand_for_something_else(rig: Rig) -> None:
     turn = await rig.completed()
     path = f"/conversations/{turn['conversationId']}/messages"
 
@@ -206,6 +237,18 @@ async def test_a_message_without_content_needs_some(rig: Rig, still: dict[str, A
     assert await unchanged(rig, still)
 
 
+def test_case_13_what_a_caller_does_to_its_message_afterwards_changes_nothing() -> None:
+    parts: list[object] = [{"type": "text", "text": "look"}]
+    body = MessageBody.model_validate({"content": parts})
+    taken = body.parts()
+
+    parts.append({"type": "text", "text": "and pay"})
+    if isinstance(body.content, list):
+        body.content.clear()
+
+    assert taken == (TextPart(text="look"),)
+
+
 @pytest.mark.parametrize(
     ("body", "field"),
     [
@@ -230,7 +273,7 @@ async def test_a_message_without_content_needs_some(rig: Rig, still: dict[str, A
         ({"content": "x", "messageId": "x" * 129}, "body.messageId"),
         ({"content": "x", "messageId": "a\0b"}, "body.messageId"),
         ({"content": "x", "agentId": ["clerk"]}, "body.agentId"),
-        ({"content": "x", "whenRunning": "queue"}, "body.whenRunning"),
+        ({"content": "x", "whenRunning": "later"}, "body.whenRunning"),
         ({"content": "x", "message_id": "m"}, "body.message_id"),
         ({"content": "x", "status": "COMPLETED"}, "body.status"),
         ({"content": "x", "turnId": "t", "version": 9}, "body.turnId"),

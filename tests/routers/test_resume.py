@@ -27,6 +27,22 @@ async def test_a_retry_with_the_current_failure_id_goes_on_and_adds_no_message(r
     assert [message["role"] for message in messages.json()["items"]] == ["user", "assistant"]
 
 
+async def test_case_8_a_second_press_of_retry_is_refused_and_the_model_is_called_once_for_it(
+    rig: Rig,
+) -> None:
+    waiting = await rig.waiting()
+    body: dict[str, object] = {"command": "RETRY_MODEL", "failureId": waiting["failureId"]}
+
+    first = await rig.service.resume(waiting["turnId"], body, wait=0)
+    second = await rig.service.resume(waiting["turnId"], body, wait=0)
+    done = await rig.service.at_rest(waiting["turnId"])
+
+    assert first.status_code == 202
+    assert second.status_code == 409
+    assert second.json()["code"] in {"turn_not_blocked", "turn_terminal"}
+    assert done["counters"]["modelAttempts"] == 2
+
+
 async def test_a_body_that_holds_only_the_failure_id_means_a_retry(rig: Rig) -> None:
     waiting = await rig.waiting()
 

@@ -35,6 +35,7 @@ FIELDS = {
     "stopReason",
     "usage",
     "counters",
+    "queue",
     "resumesTurnId",
     "createdAt",
     "updatedAt",

@@ -9,6 +9,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from copy import copy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
@@ -29,8 +30,9 @@ from app.turn.decide import decide
 from app.turn.effects import brought
 from app.turn.errors import Rejected, TurnTerminal
 from app.turn.events import Event, MessageAdded
-from app.turn.evolve import advance
+from app.turn.evolve import advance, fold
 from app.turn.ids import AgentId, AgentVersion, TurnId
+from app.turn.start import succeed
 from app.turn.state import Turn
 from app.turn.transcript import UserMessage, text_of
 from tests.support.postgres import postgres_for_tests
@@ -135,6 +137,8 @@ class ToldOverHttp(Told):
 
     world: World = field(kw_only=True)
     conversation_id: str = field(init=False)
+    opening: UserMessage = field(init=False, default_factory=a_message)
+    """What opened the turn."""
 
     @override
     def __post_init__(self) -> None:
@@ -143,7 +147,7 @@ class ToldOverHttp(Told):
         self.world.now[0] = self.at
         path = f"/conversations/{self.conversation_id}/messages"
         who = {"agentId": self.agent.agent_id, "hold": self.held}
-        opened = self._post(path, _said(a_message()) | who)
+        opened = self._post(path, _said(self.opening) | who)
         assert opened.status_code == 202, opened.text
         self.turn = self._stored(TurnId(opened.json()["turnId"]))
         self.events.extend(self._journal(after=0))
@@ -161,6 +165,8 @@ class ToldOverHttp(Told):
             assert self.turn == before, "a refusal changed the turn"
             if isinstance(given, i.PostMessage) and isinstance(expected, TurnTerminal):
                 self._check_successor(answer)
+            elif isinstance(given, i.Withdraw) and isinstance(expected, TurnTerminal):
+                self._check_nothing_queued(answer)
             else:
                 self._check_refusal(answer, expected)
             raise expected
@@ -175,10 +181,23 @@ class ToldOverHttp(Told):
             assert answer.json()["version"] == self.turn.version
         return self
 
+    @override
+    def succeeded(self, turn_id: str = "t2") -> Told:
+        """The turn that is at work in the conversation now, as the core opens it."""
+        answer = self.world.do(self.world.client.get(f"/conversations/{self.conversation_id}"))
+        told = copy(self)
+        told.turn = self._stored(TurnId(answer.json()["activeTurn"]["turnId"]))
+        told.last = told._journal(after=0)
+        told.events = list(told.last)
+        assert told.last == succeed(self.turn, told.turn.identity, at=self.at)
+        assert told.turn == fold(told.last)
+        told.opening = self.turn.queue[0].message
+        return told
+
     def opened_again(self) -> None:
         """The message that opened the turn is answered with it, and changes nothing."""
         path = f"/conversations/{self.conversation_id}/messages"
-        answer = self._post(path, _said(a_message()))
+        answer = self._post(path, _said(self.opening))
         assert answer.json()["turnId"] == self.turn.identity.turn_id
         assert self._stored(self.turn.identity.turn_id) == self.turn
 
@@ -189,6 +208,11 @@ class ToldOverHttp(Told):
         successor = answer.json()["turnId"]
         assert successor != self.turn.identity.turn_id
         assert self._post(f"/turns/{successor}/cancel", None).status_code == 200
+
+    def _check_nothing_queued(self, answer: httpx.Response | None) -> None:
+        """Behind the end of a turn without a queue there is nothing to be withdrawn."""
+        assert answer is not None
+        assert (answer.status_code, answer.json()["code"]) == (404, "queued_input_not_found")
 
     def _check_refusal(self, answer: httpx.Response | None, expected: Rejected) -> None:
         assert answer is not None, "a report was refused"
@@ -203,7 +227,8 @@ class ToldOverHttp(Told):
     def _check_foreseen(self, given: i.PostMessage, expected: tuple[Event, ...] | Rejected) -> None:
         """A dry run says what is about to happen, and changes nothing."""
         path = f"/conversations/{self.conversation_id}/messages?dryRun=true"
-        foreseen = self._post(path, _said(given.message)).json()
+        said = _said(given.message) | {"whenRunning": given.when_running}
+        foreseen = self._post(path, said).json()
         assert self._stored(self.turn.identity.turn_id) == self.turn, "a dry run changed the turn"
         if isinstance(expected, TurnTerminal):
             assert foreseen["effect"] == "OPEN"
@@ -217,6 +242,9 @@ class ToldOverHttp(Told):
 
     def _request(self, given: i.Request) -> httpx.Response:
         path, body = _address(given, self.turn, self.conversation_id)
+        if isinstance(given, i.Withdraw):
+            answer: httpx.Response = self.world.do(self.world.client.delete(path))
+            return answer
         return self._post(path, body)
 
     def _report(self, given: i.Report) -> None:
@@ -258,8 +286,9 @@ def _address(  # noqa: C901 - it only routes
     """Where a request goes, and what it says."""
     one = f"/turns/{turn.identity.turn_id}"
     match given:
-        case i.PostMessage(message=message):
-            return f"/conversations/{conversation_id}/messages", _said(message)
+        case i.PostMessage(message=message, when_running=when):
+            said = _said(message) | {"whenRunning": when}
+            return f"/conversations/{conversation_id}/messages", said
         case i.Withdraw(message_id=message_id):
             return f"/conversations/{conversation_id}/queue/{message_id}", None
         case i.RetryModel(failure_id=failure_id):
