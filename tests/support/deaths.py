@@ -68,9 +68,8 @@ class Fate:
     struck: set[int] = field(default_factory=set[int])
     died: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def is_due(self, *faults: Fault) -> bool:
-        """Whether one of `faults` strikes now; it strikes once."""
-        count = self.claims if self.fault is Fault.DEATH_AFTER_CLAIM else self.commits
+    def is_due(self, count: int, *faults: Fault) -> bool:
+        """Whether one of `faults` strikes at this commit or claim; it strikes once."""
         if self.fault not in faults or count not in self.at - self.struck:
             return False
         self.struck.add(count)
@@ -103,14 +102,15 @@ class MortalTurns:
     async def _fated(self, write: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
         self.fate.require_alive()
         self.fate.commits += 1
-        if self.fate.is_due(Fault.DEATH_BEFORE_COMMIT):
+        this = self.fate.commits  # others may be under way before it has ended
+        if self.fate.is_due(this, Fault.DEATH_BEFORE_COMMIT):
             self.fate.die()
-        if self.fate.is_due(Fault.CONNECTION_LOST):
+        if self.fate.is_due(this, Fault.CONNECTION_LOST):
             raise OutcomeUnknown
         written = await write()
-        if self.fate.is_due(Fault.DEATH_AFTER_COMMIT):
+        if self.fate.is_due(this, Fault.DEATH_AFTER_COMMIT):
             self.fate.die()
-        if self.fate.is_due(Fault.ANSWER_LOST):
+        if self.fate.is_due(this, Fault.ANSWER_LOST):
             raise OutcomeUnknown
         return written
 
@@ -167,7 +167,7 @@ class MortalClaims:
         self.fate.require_alive()
         claimed = await self.claims.claim(worker, limit=limit, versions=versions)
         self.fate.claims += bool(claimed)
-        if claimed and self.fate.is_due(Fault.DEATH_AFTER_CLAIM):
+        if claimed and self.fate.is_due(self.fate.claims, Fault.DEATH_AFTER_CLAIM):
             self.fate.die()
         return claimed
 

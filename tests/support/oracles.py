@@ -88,6 +88,18 @@ class Records:
             usage=[dict(row) for row in await self._rows(_USAGE, turn_id)],
         )
 
+    async def next_turn_ids(self, turn: Turn) -> list[str]:
+        """The turns of the same conversation behind this one, in order."""
+        identity = turn.identity
+        rows = await self._rows(
+            "SELECT turn_id FROM turns WHERE (tenant_id, conversation_id) = ($1, $2) "
+            "AND created_at > $3 ORDER BY created_at",
+            identity.tenant_id,
+            identity.conversation_id,
+            turn.created_at,
+        )
+        return [row["turn_id"] for row in rows]
+
     async def turn_ids(self) -> list[str]:
         return [row["turn_id"] for row in await self._rows("SELECT turn_id FROM turns")]
 
@@ -245,12 +257,16 @@ def check_audit(record: Record) -> None:
 
 
 def _by_a_person(row: JournalRow, turn: Turn) -> bool:
+    if any(isinstance(event, e.InputPromoted) for event in row.events):
+        return False  # it was asked for when it was queued
     return any(_is_asked_for(event, turn) for event in row.events)
 
 
 def _is_asked_for(event: e.Event, turn: Turn) -> bool:
     match event:
         case e.MessageAdded(message=UserMessage()) | e.CancellationRequested() | e.PauseRequested():
+            return True
+        case e.InputQueued() | e.InputWithdrawn():
             return True
         case e.TurnResumed(command_type=command):
             return command != "RETRY"  # which is mostly the worker's own

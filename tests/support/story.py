@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from app.agents import Agent
 from app.ports import ToolContext
 from app.tools import tool
+from app.turn.agent import Limits
 
 FOLDER_VARIABLE = "STORY_FOLDER"
 MODEL = "story"
@@ -85,6 +86,10 @@ class Ledger:
         """Let the tools go on that wait behind the gate, from now on."""
         (self.folder / "gate").touch()
 
+    def shut_gate(self) -> None:
+        """Let them wait again."""
+        (self.folder / "gate").unlink(missing_ok=True)
+
     async def passed_gate(self) -> None:
         """Wait, in whatever process, until the gate is open."""
         while not (self.folder / "gate").exists():  # noqa: ASYNC110 - it is another process's
@@ -95,7 +100,7 @@ class Ledger:
         return self.folder / "ledger"
 
 
-def clerk(ledger: Ledger) -> Agent:
+def clerk(ledger: Ledger, *, parallel_tools: int = 8) -> Agent:
     """An agent with a tool of every effect, and one of each that waits behind the gate."""
 
     @tool(effect="reads")
@@ -135,6 +140,7 @@ def clerk(ledger: Ledger) -> Agent:
         instructions="Be brief.",
         model=MODEL,
         tools=(look_up, book, pay, pay_slowly, look_up_slowly),
+        limits=Limits(parallel_tools=parallel_tools),
     )
 
 
