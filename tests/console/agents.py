@@ -54,6 +54,12 @@ agents = [
     Agent(id="assistant", version="fast", instructions=_INSTRUCTIONS, tools=demo_tools(_soon)),
     Agent(id="gated", instructions=_INSTRUCTIONS, tools=(gated_search, stock)),
     Agent(id="asking", instructions=_INSTRUCTIONS, tools=(asking_search, stock)),
+    Agent(
+        id="one-by-one",
+        instructions=_INSTRUCTIONS,
+        tools=(gated_search, stock),
+        limits=Limits(parallel_tools=1),
+    ),
     Agent(id="shaky", instructions=_INSTRUCTIONS, tools=(shaky_search, stock)),
     Agent(
         id="limited",

@@ -64,6 +64,15 @@ class Console:
         """The main button of the card; the composer has one as well."""
         return self.card.locator("[data-command=RESUME]")
 
+    @property
+    def waiting(self) -> Locator:
+        """The rows of messages that wait for their turn."""
+        return self.page.locator(".composer .queue li")
+
+    async def steers(self) -> None:
+        """What is sent next is said at the turn's next boundary."""
+        await self.page.get_by_role("radio", name="Steer").check()
+
     async def cancel_from_the_composer(self) -> None:
         """A turn at work ends; it is asked once more."""
         await self.page.locator(".composer [data-command=CANCEL]").click()

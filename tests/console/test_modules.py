@@ -220,6 +220,34 @@ async def test_a_pause_ends_whatever_it_finds_and_forgets_the_times(bench: Conso
     ]
 
 
+STEERED = [
+    event(1, "TURN_STARTED", queue=[{"messageId": "m1"}, {"messageId": "m2"}]),
+    event(2, "INPUT_PROMOTED", messageId="m1"),
+    event(3, "MESSAGE_ADDED", position=1, messageId="m1", role="user", content="Go"),
+    event(4, "MODEL_STARTED", attemptId="a1", modelAttempt=1),
+    event(5, "MODEL_COMPLETED", attemptId="a1", text="", toolCalls=[_call("c1")]),
+    event(6, "TOOL_REQUESTED", callId="c1", toolName="t", effect="reads"),
+    event(7, "INPUT_QUEUED", messageId="m3", mode="steer", content="No, this"),
+    event(8, "TOOL_SKIPPED", callId="c1", toolName="t", outcome="superseded", output="?"),
+    event(9, "INPUT_PROMOTED", messageId="m3"),
+    event(10, "MESSAGE_ADDED", position=4, messageId="m3", role="user", content="No, this"),
+    event(11, "INPUT_WITHDRAWN", messageId="m2"),
+]
+
+
+async def test_what_waits_is_known_and_what_was_skipped_was_not_run(bench: Console) -> None:
+    expected = [
+        ["said", "Go", None],
+        ["calls", ['{"of": "c1"} skipped'], None],
+        ["said", "No, this", None],
+    ]
+    assert await call(bench, "line", SHOW, STEERED) == expected
+    waiting = """const line = new m.Line("t");
+        return a[0].map((e) => { line.apply(e); return [...line.queued].join(" "); });"""
+    found = await call(bench, "line", waiting, STEERED)
+    assert found == ["m1 m2", *["m2"] * 5, *["m2 m3"] * 2, *["m2"] * 2, ""]
+
+
 async def test_what_was_used_up_is_said_in_its_unit(bench: Console) -> None:
     body = """return [["max_total_tokens", 200410, 200000], ["max_duration", 600.4, 600]]
         .map(([limit, used, allowed]) => m.usedOf({ limit, used, allowed }))

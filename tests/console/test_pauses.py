@@ -25,7 +25,7 @@ async def _stop_an_answer(console: Console) -> None:
     await console.send("/slow")
     await console.has_status("Running")
     await expect(console.answer).to_contain_text("This is sentence 9")
-    await expect(page.locator(".will")).to_contain_text("The agent is working.")
+    await expect(page.locator(".will")).to_contain_text("Queue: your message opens the next turn")
     await console.stop.press("Enter")
 
     await console.has_status(PAUSED)

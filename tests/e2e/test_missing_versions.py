@@ -49,6 +49,30 @@ async def test_a_turn_at_work_whose_version_is_gone_is_cancelled_when_somebody_a
     assert after["status"] == "COMPLETED"
 
 
+async def test_a_message_queued_behind_a_turn_whose_version_is_gone_is_answered_by_the_current_one(
+    database_dsn: str, tmp_path: Path
+) -> None:
+    said = {"content": "And then?", "messageId": "m2"}
+    async with running_provider() as provider:
+        provider.script("tales", HANGS)
+        settings = settings_for_tests(tmp_path, openai_base_url=provider.base_url)
+        async with running_service(database_dsn, settings, agents=[teller("1")]) as service:
+            sent = await service.send("c1", "Tell me.", wait=0, agentId="teller")
+            await eventually(lambda: _asked(provider))
+        provider.script("tales", [{"text": "never"}, {"text": "Once upon a time."}])
+        async with running_service(database_dsn, settings, agents=[teller("2")]) as service:
+            path = "/conversations/c1/messages"
+            queued = await service.client.post(path, json=said | {"whenRunning": "queue"})
+            await service.client.post(f"/turns/{sent['turnId']}/cancel")
+            ended = await service.at_rest(sent["turnId"])
+            again = await service.client.post(path, json=said)
+            following = await service.at_rest(again.json()["turnId"])
+
+    assert (queued.status_code, queued.json()["turnId"]) == (202, sent["turnId"])
+    assert (ended["status"], ended["agentVersion"]) == ("CANCELLED", "1")
+    assert (following["status"], following["agentVersion"]) == ("COMPLETED", "2")
+
+
 async def _asked(provider: RunningProvider) -> bool:
     """The hanging request is on its way, though not answered."""
     return bool(provider.requests("tales"))

@@ -91,8 +91,10 @@ export const api = {
   conversation: (conversation) => call("GET", `/conversations/${id(conversation)}`),
   messages: (conversation, cursor) =>
     call("GET", `/conversations/${id(conversation)}/messages${query({ limit: 200, cursor })}`),
-  send: (conversation, content, messageId) =>
-    call("POST", `/conversations/${id(conversation)}/messages`, { content, messageId }),
+  send: (conversation, content, messageId, whenRunning) =>
+    call("POST", `/conversations/${id(conversation)}/messages`, { content, messageId, whenRunning }),
+  withdraw: (conversation, messageId) =>
+    call("DELETE", `/conversations/${id(conversation)}/queue/${id(messageId)}`),
   turn: (turn) => call("GET", `/turns/${id(turn)}`),
   resume: (turn, command, failureId) =>
     call("POST", `/turns/${id(turn)}/resume`, failureId ? { command, failureId } : { command }),

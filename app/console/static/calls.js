@@ -78,12 +78,14 @@ function row(call, turnId) {
 
 function headline(calls) {
   const done = calls.filter((call) => !OPEN.has(call.state)).length;
-  const verb = done === calls.length ? "Used" : "Using";
+  const skipped = calls.filter((call) => call.state === "skipped").length;
+  const verb = skipped === calls.length ? "Asked for" : done === calls.length ? "Used" : "Using";
   const title = `${verb} ${calls.length === 1 ? "a tool" : `${inWords(calls.length)} tools`}`;
   const restarted = calls.filter((call) => call.attempt > call.failures.length + 1).length;
   const retried = calls.filter((call) => call.attempt > 1).length - restarted;
   const states = [`${done} of ${calls.length} done`];
-  if (done === calls.length) states[0] = count(done, "result", "results");
+  if (done === calls.length) states[0] = skipped < done ? count(done - skipped, "result", "results") : "not run";
+  if (skipped && skipped < done) states.push(`${skipped} skipped`);
   if (retried) states.push(`${retried} of them tried again`);
   if (restarted) states.push(`${restarted} of them again after a restart`);
   return [h("b", {}, title), h("span", {}, states.join(", "))];

@@ -5,7 +5,7 @@ import { Refused, api } from "./api.js";
 import { problemOf } from "./problems.js";
 import { works } from "./words.js";
 
-const idle = () => ({ busy: false, stopping: false, width: 0, asking: false, cancelling: false, problem: null });
+const idle = () => ({ busy: false, stopping: false, width: 0, asking: false, cancelling: false, withdrawing: null, problem: null });
 
 export class Commands {
   /** What is on its way, is asked once more, or went wrong. */
@@ -40,6 +40,12 @@ export class Commands {
     if (!this.act.problem) this.#set({ ...this.act, asking: false });
   }
 
+  /** Takes a message back that waits. It may wait for the next turn by now, or have been said. */
+  withdraw(messageId) {
+    const thread = this.#thread;
+    return this.#carryOut({ ...idle(), withdrawing: messageId }, () => api.withdraw(thread.conversationId, messageId));
+  }
+
   ask(asking) { this.#set({ ...idle(), asking }); }
 
   async #carryOut(act, request, tellsNews = false) {
@@ -50,7 +56,9 @@ export class Commands {
       const turn = await request();
       if (thread.turn?.turnId !== turnId) return;
       if (act.stopping) this.#set({ ...this.act, stopping: false });
-      thread.setTurn(turn);
+      if (act.withdrawing) this.#set({ ...this.act, withdrawing: null });
+      if (turn.turnId === turnId) thread.setTurn(turn);
+      else thread.read();
     } catch (error) {
       if (thread.turn?.turnId === turnId) this.#refused(error, tellsNews);
     }
@@ -62,7 +70,7 @@ export class Commands {
   }
 
   #refused(error, tellsNews) {
-    if (error instanceof Refused && error.status === 409) {
+    if (error instanceof Refused && (error.status === 409 || error.code === "queued_input_not_found")) {
       // Somebody was faster: news, not a fault.
       if (tellsNews) this.#news(error.problem);
       this.#set(idle());

@@ -1,10 +1,12 @@
 // The composer: says what sending will do, keeps the text until the server has it, and offers
 // Send again when it has not. A turn at work is stopped here, and a paused one goes on from here.
+// What is said to a turn at work waits: it is queued or steers, and is shown here until it is said.
 
 import { actionOf, cancelButtons, mainButton, stopButton, why } from "./acts.js";
 import { h } from "./dom.js";
 import { icon } from "./icons.js";
 import { preview } from "./preview.js";
+import { modeSwitch, waitingList } from "./queueing.js";
 import { waits, works } from "./words.js";
 
 /** The text is kept in this browser, so that a closed page loses no sentence. */
@@ -26,23 +28,32 @@ const DOUBLE_CLICK_MS = 500;
 export function composer(place, on) {
   const will = h("p", { class: "will", id: "will", hidden: true });
   const field = h("textarea", { id: "message", rows: "1", "aria-describedby": "will" });
+  const modes = modeSwitch((mode) => choose(mode));
+  const waiting = waitingList({ withdraw: (messageId) => on.withdraw(messageId) }, () => field);
   const hint = h("span", { class: "tiny quiet grow hide-s" }, "Shift Enter makes a new line");
-  const final = h("span", { class: "row wrap" });
+  const final = h("span", { class: "row wrap final" });
   const pause = h("span", { class: "row" });
   const send = h("button", { type: "submit", class: "btn send", "aria-label": "Send" }, icon("send"));
   const again = h("button", { type: "submit", class: "btn", hidden: true }, icon("retry", "s"), "Send again");
-  const bar = h("div", { class: "bar" }, hint, final, h("span", { class: "grow" }), pause, again, send);
-  const box = h("div", { class: "box" }, will, h("label", { class: "vh", for: "message" }, "Message"), field, bar);
+  const bar = h("div", { class: "bar" }, modes.element, hint, final, h("span", { class: "grow" }), h("span", { class: "row" }, pause, again, send));
+  const box = h("div", { class: "box" }, waiting.element, will, h("label", { class: "vh", for: "message" }, "Message"), field, bar);
   const form = h("form", { class: "composer", "aria-label": "Write a message" }, box);
   place.replaceChildren(form);
 
   const nothing = { turn: null, kept: { results: 0 }, tools: { running: 0, open: 0 }, act: { asking: false } };
   let state = { ...nothing, conversation: null };
+  let mode = "queue"; // what a message to a turn at work does
   let may = true;
+  let when; // `whenRunning` of what is sent now
   let actsShape = "";
   let command = ""; // what the button beside Send does
   let swappedAt = -DOUBLE_CLICK_MS;
   let willShape = "";
+
+  function choose(next) {
+    mode = next;
+    draw();
+  }
 
   const blank = () => field.value.trim() === "";
 
@@ -99,8 +110,11 @@ export function composer(place, on) {
   }
 
   function draw() {
-    const next = preview(state);
+    const next = preview({ ...state, mode });
     may = next.may;
+    when = next.modes ? mode : undefined;
+    waiting.draw(state.turn, state.act.withdrawing);
+    modes.draw(state.turn, mode, Boolean(next.modes));
     drawWill(next.will, state.problem);
     drawActs();
     field.placeholder = next.hint ?? "Message the agent";
@@ -117,9 +131,13 @@ export function composer(place, on) {
 
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    if (!blank() && may && !state.sending) on.send(field.value);
+    if (!blank() && may && !state.sending) on.send(field.value, when);
   });
   field.addEventListener("keydown", (event) => {
+    if (event.altKey && event.code === "KeyQ" && when) {
+      event.preventDefault();
+      choose(mode === "queue" ? "steer" : "queue");
+    }
     // Enter that ends a composition (Chinese, Japanese) chooses a word; it does not send.
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
     event.preventDefault();
@@ -144,6 +162,7 @@ export function composer(place, on) {
     /** Another conversation is open: its own draft comes back. */
     open(conversation) {
       state = { ...nothing, conversation };
+      mode = "queue";
       field.value = drafts.read(conversation);
       fit();
       draw();

@@ -18,6 +18,8 @@ export class Line {
   phase = "starting";
   phaseSince = null;
   tries = 0;
+  /** Ids of messages that wait; when the turn ends, they open the next one. */
+  queued = new Set();
   #attempt = null;
   #serial = 0;
   #over = new Set(); // attempts whose text can no longer change, whatever is sent again
@@ -79,6 +81,10 @@ export class Line {
     const step = this.#step("text", `question:${key}`, () => ({ pieces: new Pieces(), live: false, partial: null }));
     touch(step).pieces.replace(text);
   }
+  TURN_STARTED(data) { for (const { messageId } of data.queue ?? []) this.queued.add(messageId); }
+  INPUT_QUEUED(data) { this.queued.add(data.messageId); }
+  INPUT_PROMOTED(data) { this.queued.delete(data.messageId); }
+  INPUT_WITHDRAWN(data) { this.queued.delete(data.messageId); }
 
   // ---- the model ----
 
@@ -150,7 +156,7 @@ export class Line {
   TOOL_COMPLETED(data, at) { this.#result(data, at, "completed"); }
   TOOL_FAILED(data, at) { this.#result(data, at, "error"); }
   TOOL_INTERRUPTED(data, at) { this.#result(data, at, "interrupted"); }
-  TOOL_SKIPPED(data, at) { this.#result(data, at, "superseded"); }
+  TOOL_SKIPPED(data, at) { this.#result({ ...data, outcome: "skipped" }, at); }
   TOOL_REJECTED(data, at) { this.#result(data, at, "rejected"); }
 
   #result(data, at, otherwise) {

@@ -45,7 +45,8 @@ const thread = new Thread(redraw, (turn) => {
 });
 
 const on = {
-  send: (text) => send(text),
+  send: (text, when) => send(text, when),
+  withdraw: (messageId) => thread.commands.withdraw(messageId),
   edited: () => thread.edited(),
   resume: (action, width) => thread.commands.resume(action, width),
   pause: (width) => thread.commands.pause(width),
@@ -55,8 +56,8 @@ const on = {
 };
 const writing = composer(foot, on);
 
-async function send(text) {
-  const conversation = await thread.send(text);
+async function send(text, when) {
+  const conversation = await thread.send(text, when);
   if (conversation === null) return;
   writing.sent(conversation);
   drawn?.toEnd();
@@ -156,7 +157,7 @@ const list = conversations(at("list"), (items) => {
   const item = items.find((one) => one.conversationId === thread.conversationId);
   const newest = item?.activeTurn;
   // Somebody else began a turn here, in another tab or by the API.
-  if (newest && thread.state === "ready" && !thread.sending && newest.turnId !== thread.turn?.turnId) thread.open(thread.conversationId);
+  if (newest && thread.state === "ready" && !thread.sending && newest.turnId !== thread.turn?.turnId) thread.catchUp();
   redraw();
 });
 

@@ -2,6 +2,7 @@
 
 import { actionOf } from "./acts.js";
 import { link } from "./link.js";
+import { waitingAction } from "./queueing.js";
 import { count, reasonOf, waits, works } from "./words.js";
 
 const TOO_LONG = new Set(["INPUT_CONTEXT", "TOTAL_CONTEXT"]);
@@ -24,6 +25,17 @@ function atWork(turn, message, running) {
 
 const LONGEST_QUOTE = 120;
 const quoted = (text) => `“${text.length > LONGEST_QUOTE ? `${text.slice(0, LONGEST_QUOTE)}…` : text}”`;
+const WAITING = {
+  queue: { hint: "Add to the queue", will: ["queue", "Queue:", "your message opens the next turn when this one has ended."] },
+  steer: { hint: "Steer this turn", will: ["steer", "Steer:", "calls that have not begun are skipped, then the agent reads this."] },
+};
+
+/** A message to a turn at work waits: for its end, or for its next boundary. */
+function later(turn, mode) {
+  const action = waitingAction(turn, mode);
+  if (!action.enabled) return { may: false, modes: true, will: ["waits", "Not now.", reasonOf(action)] };
+  return { may: true, modes: true, ...WAITING[mode] };
+}
 
 function instead(turn, kept, tools) {
   if (turn.status === "WAITING_FOR_USER") {
@@ -38,10 +50,15 @@ function instead(turn, kept, tools) {
   return { hint: "Send a message instead of retrying", will: ["splice", "Sending goes on with this turn.", together(kept)] };
 }
 
-/** Whether sending may be done, and what it would do: `will` is [icon, lead, sentence], `hint` stands in the empty field. */
-export function preview({ turn, kept, tools }) {
+/**
+ * Whether sending may be done, and what it would do: `will` is [icon, lead, sentence], `hint` stands in the empty
+ * field, and with `modes` the reader chooses between queue and steer.
+ */
+export function preview({ turn, kept, tools, mode }) {
   if (link.away) return { may: false, will: ["away", "Not connected.", "Your text is kept; send it when the line is back."] };
   const message = actionOf(turn, "MESSAGE");
+  const stands = turn?.held || (turn?.pauseRequested && !turn.cancelRequested);
+  if (turn && works(turn.status) && !stands && waitingAction(turn, mode)) return later(turn, mode);
   if (turn && works(turn.status) && !message?.enabled) return { may: false, will: atWork(turn, message, tools.running) };
   if (!turn || !waits(turn.status)) return { may: true, will: null };
   if (message && !message.enabled) return { may: false, will: ["waits", "Not now.", reasonOf(message)] };

@@ -4,7 +4,7 @@ import { Refused, api, newId } from "./api.js";
 import { Commands } from "./commands.js";
 import { announce } from "./dom.js";
 import { linesOf } from "./history.js";
-import { isBegin, isNews } from "./kinds.js";
+import { endsTurn, isBegin, isNews } from "./kinds.js";
 import { Line } from "./line.js";
 import { problemOf } from "./problems.js";
 import { follow } from "./stream.js";
@@ -116,6 +116,23 @@ export class Thread {
     const changes = (event) => isNews(event) || (this.turn.status === "READY" && isBegin(event));
     if (fresh.some(changes) && line.sequence > (this.turn.version ?? 0)) this.read();
     if (fresh.some((event) => event.type === "TURN_RESUMED")) this.commands.rest();
+    if (fresh.some(endsTurn) && line.queued.size > 0) this.catchUp();
+    this.onChange();
+  }
+
+  /** Another turn is the newest: the queue opened it, or somebody else did. What came between is shown as well. */
+  async catchUp() {
+    const { conversationId, line } = this;
+    const epoch = this.#epoch;
+    const found = await api.conversation(conversationId).catch(() => null);
+    const newest = found?.activeTurn ?? found?.lastTurn;
+    if (!newest) return; // the list of conversations comes by again
+    const [messages, turn] = await Promise.all([allMessages(conversationId), api.turn(newest.turnId)]).catch(() => []);
+    if (!turn || epoch !== this.#epoch || this.line !== line || turn.turnId === line?.turnId) return;
+    this.#follow(turn);
+    this.#target = 0;
+    const known = new Set([turn.turnId, ...this.lines.map((one) => one.turnId)]);
+    this.lines.push(...linesOf(messages.filter((message) => !known.has(message.turnId))).values());
     this.onChange();
   }
 
@@ -166,7 +183,7 @@ export class Thread {
 
   // ---- what the reader asks ----
 
-  async send(text) {
+  async send(text, when) {
     this.sending = true;
     this.sendProblem = null;
     this.onChange();
@@ -178,11 +195,11 @@ export class Thread {
     }
     const pending = this.#pending;
     try {
-      const turn = await api.send(pending.conversationId, text, pending.messageId);
+      const turn = await api.send(pending.conversationId, text, pending.messageId, when);
       if (epoch !== this.#epoch) return null;
       this.#pending = null;
       this.sending = false;
-      this.#accepted(pending, turn);
+      this.#accepted(pending, turn, when);
       return pending.conversationId;
     } catch (error) {
       if (epoch !== this.#epoch) return null;
@@ -194,11 +211,13 @@ export class Thread {
     }
   }
 
-  #accepted(pending, turn) {
+  #accepted(pending, turn, when) {
     this.conversationId = pending.conversationId;
     this.state = "ready";
-    if (turn.turnId === this.turn?.turnId) this.setTurn(turn);
-    else {
+    if (turn.turnId === this.turn?.turnId) {
+      this.setTurn(turn);
+      if (when) return; // it waits; that it is said is told by the events
+    } else {
       this.#follow(turn);
       this.#target = 0;
     }

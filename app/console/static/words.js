@@ -47,6 +47,7 @@ export const CALL = {
   not_started: ["Not run", "cut", "quiet", "interrupted"],
   interrupted: ["Interrupted", "cut", "quiet", "interrupted"],
   superseded: ["Interrupted", "cut", "quiet", "interrupted"],
+  skipped: ["Skipped, not run", "steer", "quiet", "skipped"],
   cancelled: ["Cancelled", "cut", "quiet", "interrupted"],
   unknown: ["Outcome unknown", "unknown", "c-wait", "unknown"],
   rejected: ["Rejected", "failed", "quiet", "rejected"],
@@ -57,6 +58,7 @@ export const CALL = {
 export const CALL_STORY = {
   not_started: "Not run.",
   superseded: "Not run. A message replaced this step.",
+  skipped: "Not run. A message that steers came before it began.",
   cancelled: "Stopped together with the turn.",
   unknown:
     "This call had begun when its worker was lost. It may or may not have taken effect, so it was not run again. The agent was told.",
@@ -67,6 +69,8 @@ const REASONS = {
   not_due: "It is not due yet.",
   unlikely_to_help: "It is unlikely to help.",
   already_requested: "It was asked for already.",
+  queue_full: "As many messages wait as may. Withdraw one, or wait.",
+  being_cancelled: "The turn is being cancelled; a queued message opens the next one.",
   at_work: "Your text is kept here; send it when this turn has ended or is stopped.",
 };
 export const reasonOf = (action) => REASONS[action?.reason] ?? action?.reason ?? "";
