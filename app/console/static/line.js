@@ -81,6 +81,7 @@ export class Line {
     const step = this.#step("text", `question:${key}`, () => ({ pieces: new Pieces(), live: false, partial: null }));
     touch(step).pieces.replace(text);
   }
+
   TURN_STARTED(data) { for (const { messageId } of data.queue ?? []) this.queued.add(messageId); }
   INPUT_QUEUED(data) { this.queued.add(data.messageId); }
   INPUT_PROMOTED(data) { this.queued.delete(data.messageId); }
