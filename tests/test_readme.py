@@ -5,7 +5,7 @@ import os
 import re
 from pathlib import Path
 
-from app.turn.state import Status
+from app.turn.status import Status
 from tests.support.service import TOKEN, running_service, settings_for_tests
 
 ROOT = Path(__file__).parent.parent

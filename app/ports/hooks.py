@@ -14,7 +14,7 @@ from app.ports.model import ModelRequest
 from app.ports.tool_output import ToolOutput
 from app.turn.failures import ModelFailure, RequestRefused
 from app.turn.ids import AgentId, AgentVersion, ConversationId, TenantId, TurnId
-from app.turn.state import Status
+from app.turn.status import Status
 from app.turn.transcript import ModelAnswer, ToolCall, UserMessage
 
 GoOn: TypeAlias = Callable[[ToolCall], Awaitable[ToolOutput]]

@@ -7,7 +7,8 @@ from typing import Literal
 
 from app.turn.events import Event
 from app.turn.ids import ActorId, AgentId, CallId, ConversationId, MessageId, TenantId, TurnId
-from app.turn.state import SuspensionType, Turn
+from app.turn.state import Turn
+from app.turn.status import SuspensionType
 from app.turn.transcript import InterruptionReason, Message, Outcome
 
 

@@ -33,7 +33,8 @@ from app.turn.ids import (
     TenantId,
     TurnId,
 )
-from app.turn.state import Status, Turn
+from app.turn.state import Turn
+from app.turn.status import Status
 from app.turn.transcript import Message
 
 

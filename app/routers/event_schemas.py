@@ -15,6 +15,7 @@ from app.services.follow import Followed
 from app.services.principal import Principal
 from app.turn import events as e
 from app.turn.ids import Identity
+from app.turn.journal import Interruption
 from app.turn.transcript import (
     AssistantMessage,
     ClosingMessage,
@@ -160,7 +161,7 @@ def _attempt_failed(event: e.ToolAttemptFailed) -> dict[str, Any]:
     }
 
 
-def _interrupted(event: e.Interruption) -> dict[str, Any]:
+def _interrupted(event: Interruption) -> dict[str, Any]:
     why = {"reason": event.reason, "sourceMessageId": event.source_message_id}
     return {"position": event.position} | _result(event.result) | why
 

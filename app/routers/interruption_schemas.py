@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from app.routers.wire import Output
-from app.turn.state import SuspensionType
+from app.turn.status import SuspensionType
 from app.turn.transcript import InterruptionReason, Outcome
 
 

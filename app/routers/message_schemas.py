@@ -8,7 +8,8 @@ from pydantic_core import PydanticCustomError
 
 from app.ports import Conversation, ConversationSummary, StoredMessage
 from app.routers.wire import ID_PATTERN, Input, Line, Output, is_absent
-from app.turn.state import QueuedInput, Status, Turn
+from app.turn.state import QueuedInput, Turn
+from app.turn.status import Status
 from app.turn.transcript import (
     AssistantMessage,
     ClosingMessage,

@@ -17,17 +17,14 @@ from app.services.principal import Principal
 from app.turn.actions import Action
 from app.turn.state import (
     Completed,
-    Cursor,
-    LimitName,
-    PauseCause,
     Paused,
     RetryScheduled,
-    Status,
     ToolRetryScheduled,
     Turn,
     WaitingForModel,
     WaitingForUser,
 )
+from app.turn.status import Cursor, LimitName, PauseCause, Status
 from app.turn.transcript import StopReason
 
 

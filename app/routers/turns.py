@@ -34,7 +34,7 @@ from app.services.turns import (
     pause,
 )
 from app.turn.ids import ConversationId, TurnId
-from app.turn.state import Status
+from app.turn.status import Status
 
 router = APIRouter(prefix="/turns", tags=["turns"])
 

@@ -44,7 +44,8 @@ from app.turn.evolve import advance, fold
 from app.turn.ids import TurnId
 from app.turn.inputs import Report, Request
 from app.turn.start import succeed
-from app.turn.state import Status, Turn
+from app.turn.state import Turn
+from app.turn.status import Status
 
 _LOOK_AGAIN_SECONDS = (0.05, 0.2, 0.5, 1.0, 2.0, 2.0)
 _MOST_RACES = 50

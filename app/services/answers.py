@@ -11,7 +11,7 @@ from app.services.found import get_turn, require_agent
 from app.services.turns import Commanded
 from app.turn.ids import CallId, MessageId, TurnId
 from app.turn.inputs import UserInput
-from app.turn.state import BLOCKED
+from app.turn.status import BLOCKED
 from app.turn.transcript import TextPart, UserMessage
 
 

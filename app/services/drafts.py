@@ -19,7 +19,8 @@ from app.turn.evolve import fold
 from app.turn.ids import AgentId, ConversationId, Identity, MessageId, TurnId
 from app.turn.inputs import PostMessage
 from app.turn.start import start
-from app.turn.state import BLOCKED, Turn
+from app.turn.state import Turn
+from app.turn.status import BLOCKED
 from app.turn.transcript import ContentPart, TextPart, UserMessage, text_of
 
 _TITLE_CHARACTERS = 80

@@ -24,7 +24,6 @@ from app.ports import Clock, JournalRow
 from app.runner.live_text import OpenAnswer
 from app.services.deps import Services
 from app.turn.events import (
-    TERMINAL_TYPES,
     Event,
     ModelCompleted,
     ModelReasoning,
@@ -35,6 +34,7 @@ from app.turn.events import (
     TurnSuspended,
 )
 from app.turn.ids import AttemptId, Identity, TurnId
+from app.turn.journal import TERMINAL_TYPES
 
 _POLL_SECONDS = 1.0
 _ROWS_AT_ONCE = 200

@@ -27,7 +27,7 @@ from app.services.found import get_turn, require_agent
 from app.turn.errors import Rejected, TurnTerminal
 from app.turn.ids import MessageId, TurnId
 from app.turn.inputs import Replan
-from app.turn.state import BLOCKED
+from app.turn.status import BLOCKED
 from app.turn.transcript import ContentPart, UserMessage
 
 _MOST_TRIES = 10

@@ -30,7 +30,8 @@ from app.turn.inputs import (
     RetryModel,
     Run,
 )
-from app.turn.state import BLOCKED, Status, Turn
+from app.turn.state import Turn
+from app.turn.status import BLOCKED, Status
 
 ResumeCommand: TypeAlias = RetryModel | Retry | ContinueNow | Resume | Run | CallCommand
 LimitChange: TypeAlias = Mapping[str, Any]

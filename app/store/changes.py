@@ -31,8 +31,10 @@ from app.store.replies import keep_reply, kept_values
 from app.store.statements import Statement
 from app.store.turn_codec import encode_events, encode_failure, encode_turn
 from app.store.usage import attempt_values, count_attempt
-from app.turn.events import Event, ModelFailed, added_message
-from app.turn.state import Status, Turn
+from app.turn.events import Event, ModelFailed
+from app.turn.journal import added_message
+from app.turn.state import Turn
+from app.turn.status import Status
 
 Added: TypeAlias = Sequence[tuple[int, EncodedMessage]]
 """Messages with their places, as they are stored."""

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 
 from app.ports import Commit, InterruptedCall
 from app.store.pool import Database, Row
-from app.turn.events import Interruption
 from app.turn.ids import CallId, MessageId, TurnId
+from app.turn.journal import Interruption
 from app.turn.transcript import InterruptionReason, Outcome
 
 _READ = """

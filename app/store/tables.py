@@ -27,7 +27,7 @@ from sqlalchemy import (
 )
 from sqlmodel import Field, SQLModel
 
-from app.turn.state import TERMINAL
+from app.turn.status import TERMINAL
 
 NOT_TERMINAL = "status NOT IN (" + ", ".join(sorted(f"'{s.value}'" for s in TERMINAL)) + ")"
 """The statuses of a turn that still holds its conversation."""

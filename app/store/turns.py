@@ -44,7 +44,8 @@ from app.store.turn_codec import (
 )
 from app.turn.failures import FailureRecord
 from app.turn.ids import CallId, ConversationId, FailureId, TurnId
-from app.turn.state import Completed, Status, Turn
+from app.turn.state import Completed, Turn
+from app.turn.status import Status
 from app.turn.transcript import AssistantMessage, Message
 
 MESSAGE_COLUMNS = "m.position, m.role, m.body, m.meta, m.message_id, m.call_id"

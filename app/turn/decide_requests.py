@@ -22,21 +22,19 @@ from app.turn.errors import (
 from app.turn.evolve import held_for
 from app.turn.interruption import interrupted
 from app.turn.state import (
-    BLOCKED,
     Blocked,
     CallingModel,
     Cancelled,
-    PauseCause,
     Paused,
     Ready,
     RetryScheduled,
     RunningTools,
-    Status,
     ToolRetryScheduled,
     Turn,
     WaitingForModel,
     WaitingForUser,
 )
+from app.turn.status import BLOCKED, PauseCause, Status
 from app.turn.steps import cancelled, end_step
 from app.turn.transcript import InterruptionReason, Outcome, UserMessage
 

@@ -17,13 +17,13 @@ from app.turn.next_step import Rest, next_step
 from app.turn.questions import asking
 from app.turn.state import (
     CallingModel,
-    PauseCause,
     RetryScheduled,
     RunningTools,
     ToolRetryScheduled,
     Turn,
     WaitingForUser,
 )
+from app.turn.status import PauseCause
 from app.turn.steps import cancelled, end_step
 
 _NAMES: dict[type[i.CallCommand], str] = {

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from app.turn import events as e
-from app.turn.state import Status, Turn
+from app.turn.state import Turn
+from app.turn.status import Status
 from app.turn.transcript import ToolResult
 
 Effect: TypeAlias = Literal["OPEN", "ANSWER", "QUEUE", "STEER", "REPLAN"]

@@ -12,12 +12,12 @@ from typing import Literal, TypeAlias
 from app.turn.agent import Effect, Limits
 from app.turn.failures import FailureRecord
 from app.turn.ids import AttemptId, CallId, Identity, MessageId
-from app.turn.state import Cursor, LimitName, PauseCause, QueuedInput, Status
+from app.turn.state import QueuedInput
+from app.turn.status import Cursor, LimitName, PauseCause
 from app.turn.transcript import (
     AssistantMessage,
     ClosingMessage,
     InterruptionReason,
-    Message,
     NoticeMessage,
     QuestionMessage,
     StopReason,
@@ -362,10 +362,6 @@ class ToolSkipped:
     type: Literal["TOOL_SKIPPED"] = "TOOL_SKIPPED"
 
 
-Interruption: TypeAlias = ToolInterrupted | ToolSkipped
-"""Events that answer a call without a result of its tool; each leaves a record."""
-
-
 Event: TypeAlias = (
     TurnStarted
     | MessageAdded
@@ -402,32 +398,3 @@ Event: TypeAlias = (
     | InputPromoted
     | InputWithdrawn
 )
-
-TERMINAL_TYPES = frozenset(
-    {
-        "TURN_COMPLETED",
-        "TURN_FAILED",
-        "TURN_CANCELLED",
-        Status.MAX_ITERATIONS_REACHED.value,
-        Status.MAX_STEPS_REACHED.value,
-        Status.BUDGET_EXCEEDED.value,
-    }
-)
-
-
-def added_message(event: Event) -> tuple[int, Message] | None:
-    """The message an event adds to the transcript, with its position."""
-    match event:
-        case MessageAdded(position=position, message=message):
-            return position, message
-        case ModelCompleted(position=int(position), message=AssistantMessage() as message):
-            return position, message
-        case (
-            ToolCompleted(position=position, result=result)
-            | ToolFailed(position=position, result=result)
-            | ToolInterrupted(position=position, result=result)
-            | ToolSkipped(position=position, result=result)
-        ):
-            return position, result
-        case _:
-            return None

@@ -17,7 +17,6 @@ from app.turn.state import (
     Completed,
     Counters,
     Failed,
-    LimitName,
     LimitReached,
     ModelDue,
     Paused,
@@ -31,6 +30,7 @@ from app.turn.state import (
     WaitingForModel,
     WaitingForUser,
 )
+from app.turn.status import LimitName
 from app.turn.transcript import NoticeMessage, Usage, UserMessage
 
 

@@ -15,6 +15,7 @@ from dataclasses import replace
 from app.turn import events as e
 from app.turn.agent import Agent
 from app.turn.ids import MessageId
+from app.turn.journal import Interruption
 from app.turn.open_calls import OpenCall
 from app.turn.state import Turn
 from app.turn.transcript import ClosingMessage, InterruptionReason, Outcome, ToolResult
@@ -68,7 +69,7 @@ def interrupted(
     )
 
 
-def skipped(call: OpenCall, message_id: MessageId) -> e.Interruption:
+def skipped(call: OpenCall, message_id: MessageId) -> Interruption:
     """The event that answers a call because the message, which steers, came first (T9).
 
     A call that may have run, and was to be run again, is `unknown`: nobody looks any more.
@@ -100,7 +101,7 @@ def in_words_of(agent: Agent | None, turn: Turn, events: Iterable[e.Event]) -> t
     texts: Mapping[Outcome, str] = {} if agent is None else agent.interruption_text
     return tuple(
         _worded(event, texts[event.result.outcome], turn)
-        if isinstance(event, e.Interruption) and event.result.outcome in texts
+        if isinstance(event, Interruption) and event.result.outcome in texts
         else event
         for event in events
     )
@@ -111,7 +112,7 @@ def unknown_placeholders(template: str) -> tuple[str, ...]:
     return tuple(name for name in _PLACEHOLDER.findall(template) if name not in PLACEHOLDERS)
 
 
-def _worded(event: e.Interruption, template: str, turn: Turn) -> e.Interruption:
+def _worded(event: Interruption, template: str, turn: Turn) -> Interruption:
     """In one pass, so that what is put in is never read as a template itself."""
     result = event.result
     values = {

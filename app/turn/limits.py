@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from app.turn.agent import Limits
-from app.turn.state import LimitName, RunningTools, ToolsDue, Turn
+from app.turn.state import RunningTools, ToolsDue, Turn
+from app.turn.status import LimitName
 from app.turn.transcript import Usage
 
 _NO_LIMIT = 10**9

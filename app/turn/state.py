@@ -14,87 +14,14 @@ knows that the step is lost (`app.turn.recovery`).
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from enum import StrEnum
 from typing import Literal, TypeAlias
 
 from app.turn.agent import Agent, Limits
 from app.turn.failures import FailureRecord
 from app.turn.ids import AttemptId, Identity
 from app.turn.open_calls import OpenCall
+from app.turn.status import TERMINAL, Cursor, LimitName, PauseCause, Status, SuspensionType
 from app.turn.transcript import StopReason, Usage, UserMessage
-
-
-class Status(StrEnum):
-    """A turn's status, as the API and the store spell it."""
-
-    READY = "READY"
-    RUNNING = "RUNNING"
-    RETRY_SCHEDULED = "RETRY_SCHEDULED"
-    WAITING_FOR_MODEL = "WAITING_FOR_MODEL"
-    WAITING_FOR_USER = "WAITING_FOR_USER"
-    WAITING_FOR_APPROVAL = "WAITING_FOR_APPROVAL"
-    WAITING_FOR_TOOL = "WAITING_FOR_TOOL"
-    PAUSED = "PAUSED"
-    COMPLETED = "COMPLETED"
-    FAILED = "FAILED"
-    CANCELLED = "CANCELLED"
-    MAX_ITERATIONS_REACHED = "MAX_ITERATIONS_REACHED"
-    MAX_STEPS_REACHED = "MAX_STEPS_REACHED"
-    BUDGET_EXCEEDED = "BUDGET_EXCEEDED"
-
-
-TERMINAL = frozenset(
-    {
-        Status.COMPLETED,
-        Status.FAILED,
-        Status.CANCELLED,
-        Status.MAX_ITERATIONS_REACHED,
-        Status.MAX_STEPS_REACHED,
-        Status.BUDGET_EXCEEDED,
-    }
-)
-BLOCKED = frozenset(
-    {
-        Status.RETRY_SCHEDULED,
-        Status.WAITING_FOR_MODEL,
-        Status.WAITING_FOR_USER,
-        Status.WAITING_FOR_APPROVAL,
-        Status.WAITING_FOR_TOOL,
-        Status.PAUSED,
-    }
-)
-"""No state is WAITING_FOR_APPROVAL or WAITING_FOR_TOOL yet: nothing asks for an approval."""
-
-
-class PauseCause(StrEnum):
-    """Why a turn is paused."""
-
-    PERSON = "person"
-    LIMIT = "limit"
-
-
-class LimitName(StrEnum):
-    """The limits of a turn, as `Limits` of its agent names them."""
-
-    ITERATIONS = "max_iterations"
-    STEPS = "max_steps"
-    DURATION = "max_duration"
-    INPUT_TOKENS = "max_input_tokens"
-    OUTPUT_TOKENS = "max_output_tokens"
-    TOTAL_TOKENS = "max_total_tokens"
-    TOOL_CALLS = "max_tool_calls"
-
-
-SuspensionType: TypeAlias = Literal["MODEL", "RETRY"]
-"""What a suspended turn waits for."""
-
-
-class Cursor(StrEnum):
-    """Where the turn goes on."""
-
-    INVOKE_MODEL = "INVOKE_MODEL"
-    PROCESS_TOOLS = "PROCESS_TOOLS"
-    FINISHED = "FINISHED"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

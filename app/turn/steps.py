@@ -14,7 +14,8 @@ from app.turn.ids import AttemptId
 from app.turn.interruption import closing
 from app.turn.limits import Broken, broken_limit, free_tool_calls
 from app.turn.questions import asking
-from app.turn.state import Cursor, LimitName, PauseCause, ToolsDue, Turn
+from app.turn.state import ToolsDue, Turn
+from app.turn.status import Cursor, LimitName, PauseCause
 from app.turn.steering import steered
 from app.turn.transcript import InterruptionReason
 

@@ -30,7 +30,7 @@ from app.turn.ids import (
     TenantId,
     TurnId,
 )
-from app.turn.state import Status
+from app.turn.status import Status
 from app.turn.transcript import Outcome, TextPart
 from tests.tools.calls import a_context
 

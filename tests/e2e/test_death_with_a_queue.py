@@ -16,7 +16,7 @@ from app.services.drafts import Draft
 from app.services.messages import post_message
 from app.services.turns import wait_until_at_rest
 from app.turn.ids import AgentId, ConversationId, MessageId
-from app.turn.state import Status
+from app.turn.status import Status
 from app.turn.transcript import AssistantMessage, Outcome, TextPart
 from tests.e2e.conftest import Stage
 from tests.e2e.test_death_at_every_commit import CALLER

@@ -17,7 +17,8 @@ from app.turn.ids import (
     TenantId,
     TurnId,
 )
-from app.turn.state import Cursor, LimitName, PauseCause, QueuedInput
+from app.turn.state import QueuedInput
+from app.turn.status import Cursor, LimitName, PauseCause
 from app.turn.transcript import (
     AssistantMessage,
     InterruptionReason,

@@ -12,6 +12,7 @@ from app.services.follow import Cursor, Followed
 from app.services.principal import Principal, Role
 from app.turn import events as e
 from app.turn.ids import ActorId, MessageId
+from app.turn.journal import TERMINAL_TYPES
 from app.turn.transcript import ClosingMessage, ImagePart, TextPart, UserMessage
 from tests.routers.event_samples import AT, ATTEMPT, IDENTITY, RECORD, SAMPLES
 
@@ -105,4 +106,4 @@ def test_the_envelope_is_the_one_on_the_page() -> None:
 def test_a_type_is_terminal_on_the_page_if_it_is_in_the_code() -> None:
     terminal = {kind for kind in TYPES if "The last event of its turn." in section(kind)}
 
-    assert terminal == set(e.TERMINAL_TYPES)
+    assert terminal == set(TERMINAL_TYPES)

@@ -11,7 +11,7 @@ from app.settings import Settings
 from app.tools import tool
 from app.turn.agent import Limits
 from app.turn.events import ModelText, ToolCompleted
-from app.turn.state import Status
+from app.turn.status import Status
 from app.turn.transcript import ClosingMessage, Outcome
 from tests.support.bench import Bench, bench
 from tests.support.deaths import let_claims_run_out

@@ -6,7 +6,8 @@ from app.ports import Tool
 from app.settings import Settings
 from app.tools import tool
 from app.turn.agent import Limits
-from app.turn.state import ModelDue, Status, ToolsDue
+from app.turn.state import ModelDue, ToolsDue
+from app.turn.status import Status
 from app.turn.transcript import Outcome
 from tests.support.bench import bench
 from tests.support.deaths import let_claims_run_out

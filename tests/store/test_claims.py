@@ -12,7 +12,8 @@ from app.turn.agent import RetryPolicy
 from app.turn.decide import decide
 from app.turn.evolve import advance
 from app.turn.ids import AgentId, AgentVersion, AttemptId, FailureId, TurnId
-from app.turn.state import Status, Turn
+from app.turn.state import Turn
+from app.turn.status import Status
 from tests.store.stored import VERSIONS, Stored, begin
 from tests.support.turns import NOON, OVERLOADED, an_agent
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from app.store.message_codec import EncodedMessage, decode, encode
 from app.store.turn_codec import decode_events, decode_turn, encode_events, encode_turn
-from app.turn.events import Event, ModelCompleted, added_message
+from app.turn.events import Event, ModelCompleted
+from app.turn.journal import added_message
 from app.turn.state import Turn
 from app.turn.transcript import AssistantMessage, Message, UserMessage
 

@@ -9,7 +9,8 @@ from app.store.pool import Database
 from app.turn import inputs as i
 from app.turn.evolve import fold
 from app.turn.ids import ConversationId, TurnId
-from app.turn.state import Status, Turn
+from app.turn.state import Turn
+from app.turn.status import Status
 from tests.store.stored import (
     ALL,
     VERSIONS,

@@ -10,7 +10,8 @@ from app.store.pool import Database, connected
 from app.turn import inputs as i
 from app.turn.evolve import fold
 from app.turn.ids import AttemptId, ConversationId, FailureId, MessageId
-from app.turn.state import Status, Turn
+from app.turn.state import Turn
+from app.turn.status import Status
 from app.turn.transcript import ModelAnswer, Outcome, StopReason, ToolCall
 from tests.store.stored import ALL, VERSIONS, Stored, a_command, a_commit, begin
 from tests.support.polling import eventually

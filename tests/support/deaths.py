@@ -33,7 +33,8 @@ from app.services.deps import Services
 from app.settings import Settings
 from app.turn.failures import FailureRecord
 from app.turn.ids import AgentId, AgentVersion, ConversationId, TurnId
-from app.turn.state import Status, Turn
+from app.turn.state import Turn
+from app.turn.status import Status
 from app.turn.transcript import Message
 from tests.support.postgres import query
 

@@ -18,8 +18,9 @@
 from collections.abc import Sequence
 
 from app.turn import events as e
-from app.turn.events import TERMINAL_TYPES, Event, added_message
+from app.turn.events import Event
 from app.turn.evolve import fold
+from app.turn.journal import TERMINAL_TYPES, added_message
 from app.turn.state import Turn, WaitingForUser
 from app.turn.transcript import (
     AssistantMessage,

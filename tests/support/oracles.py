@@ -25,7 +25,9 @@ from app.turn import events as e
 from app.turn.agent import Effect
 from app.turn.evolve import fold
 from app.turn.ids import TurnId, idempotency_key
-from app.turn.state import TERMINAL, CallingModel, Turn
+from app.turn.journal import TERMINAL_TYPES, Interruption
+from app.turn.state import CallingModel, Turn
+from app.turn.status import TERMINAL
 from app.turn.transcript import Message, Outcome, ToolResult, UserMessage
 from tests.support import story
 
@@ -193,7 +195,7 @@ def check_events(journal: Sequence[JournalRow], turn: Turn) -> None:
         sequence += len(row.events)
         assert row.sequence == sequence, f"a gap before sequence {row.sequence}"
     events = [event for row in journal for event in row.events]
-    terminal = [event.type for event in events if event.type in e.TERMINAL_TYPES]
+    terminal = [event.type for event in events if event.type in TERMINAL_TYPES]
     assert terminal == ([events[-1].type] if turn.is_terminal else [])
     assert sequence == turn.version
     _check_text(events)
@@ -226,7 +228,7 @@ def check_fold(record: Record) -> None:
 
 def check_records(record: Record) -> None:
     """The journal alone gives the records of what was interrupted and what was spent."""
-    closed = {x.position: x for x in record.events if isinstance(x, e.Interruption)}
+    closed = {x.position: x for x in record.events if isinstance(x, Interruption)}
     assert [row["position"] for row in record.interruptions] == sorted(closed)
     for row in record.interruptions:
         event = closed[row["position"]]

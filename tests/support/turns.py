@@ -16,7 +16,7 @@ from app.turn.agent import (
     ToolSpec,
 )
 from app.turn.decide import decide
-from app.turn.events import Event, added_message
+from app.turn.events import Event
 from app.turn.evolve import advance, fold
 from app.turn.failures import FailureType, ModelFailure, RequestRefused
 from app.turn.ids import (
@@ -31,6 +31,7 @@ from app.turn.ids import (
     TenantId,
     TurnId,
 )
+from app.turn.journal import added_message
 from app.turn.start import start, succeed
 from app.turn.state import Turn
 from app.turn.transcript import (

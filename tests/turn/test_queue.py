@@ -8,7 +8,8 @@ from app.turn.decide_queue import MOST_QUEUED
 from app.turn.errors import ConversationBusy, QueuedInputNotFound, TurnTerminal
 from app.turn.events import StepRecovered
 from app.turn.start import succeed
-from app.turn.state import Status, Turn
+from app.turn.state import Turn
+from app.turn.status import Status
 from app.turn.transcript import Outcome, StopReason, ToolResult
 from tests.support.turns import (
     FITS,

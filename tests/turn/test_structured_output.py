@@ -6,7 +6,8 @@ import pytest
 
 from app.turn import inputs as i
 from app.turn.agent import Limits, RetryPolicy
-from app.turn.state import CallingModel, Completed, Failed, Status
+from app.turn.state import CallingModel, Completed, Failed
+from app.turn.status import Status
 from app.turn.transcript import (
     AssistantMessage,
     ClosingMessage,

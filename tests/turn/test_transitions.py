@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import get_args
 
 from app.turn import inputs as i
-from app.turn.state import State, Status
+from app.turn.state import State
+from app.turn.status import Status
 from tests.support.transitions import INPUTS, STATES, transitions_page
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "transitions.md"

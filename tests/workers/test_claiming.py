@@ -20,7 +20,7 @@ from app.store.claims import PostgresClaims
 from app.store.pool import connected
 from app.tools import tool
 from app.turn.ids import AgentId, AgentVersion, TurnId
-from app.turn.state import Status
+from app.turn.status import Status
 from app.turn.transcript import AssistantMessage
 from app.workers.loop import Worker, WorkerSettings
 from tests.support.bench import Bench, bench

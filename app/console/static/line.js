@@ -3,6 +3,7 @@
 
 import { endsTurn, isText } from "./kinds.js";
 import { Pieces } from "./pieces.js";
+import { Queued } from "./queued.js";
 import { ToolCalls } from "./toolcalls.js";
 
 export const textOf = (content) =>
@@ -18,8 +19,7 @@ export class Line {
   phase = "starting";
   phaseSince = null;
   tries = 0;
-  /** Ids of messages that wait; when the turn ends, they open the next one. */
-  queued = new Set();
+  queued = new Queued();
   #attempt = null;
   #serial = 0;
   #over = new Set(); // attempts whose text can no longer change, whatever is sent again
@@ -35,6 +35,7 @@ export class Line {
     // Live text carries no number of its own; it is told apart by its offset instead.
     if (!isText(event) && event.sequence <= this.sequence) return false;
     this.sequence = Math.max(this.sequence, event.sequence ?? 0);
+    this.queued.hear(event);
     if (endsTurn(event)) this.#end(event, at);
     else this[event.type]?.(event.data ?? {}, at);
     return true;
@@ -76,16 +77,7 @@ export class Line {
     if (!this.steps.some((step) => step.key === `said:${key}`)) this.#add({ key: `said:${key}`, kind: "said", text, at });
   }
 
-  /** A question to the user reads as what the agent says. */
-  ask(key, text) {
-    const step = this.#step("text", `question:${key}`, () => ({ pieces: new Pieces(), live: false, partial: null }));
-    touch(step).pieces.replace(text);
-  }
-
-  TURN_STARTED(data) { for (const { messageId } of data.queue ?? []) this.queued.add(messageId); }
-  INPUT_QUEUED(data) { this.queued.add(data.messageId); }
-  INPUT_PROMOTED(data) { this.queued.delete(data.messageId); }
-  INPUT_WITHDRAWN(data) { this.queued.delete(data.messageId); }
+  ask(key, text) { touch(this.#text(`question:${key}`, false)).pieces.replace(text); }
 
   // ---- the model ----
 
@@ -105,7 +97,7 @@ export class Line {
   MODEL_TEXT(data, at) {
     if (this.#over.has(data.attemptId)) return;
     this.#stopThinking(data.attemptId, at);
-    const step = this.#step("text", data.attemptId, () => ({ pieces: new Pieces(), live: true, partial: null }));
+    const step = this.#text(data.attemptId, true);
     if (step.pieces.add(data.offset, data.text)) touch(step);
   }
 
@@ -114,10 +106,7 @@ export class Line {
     this.#stopThinking(data.attemptId, at);
     this.#wait(null, at);
     this.#attempt = data.attemptId;
-    if (data.text) {
-      const step = this.#step("text", data.attemptId, () => ({ pieces: new Pieces(), live: false, partial: null }));
-      step.pieces.replace(data.text);
-    }
+    if (data.text) this.#text(data.attemptId, false).pieces.replace(data.text);
     this.#change("text", data.attemptId, { live: false });
     this.#calls.written(data.toolCalls ?? []);
   }
@@ -253,6 +242,10 @@ export class Line {
 
   #step(kind, attemptId, make) {
     return this.#find(kind, attemptId) ?? this.#add({ key: `${kind}:${attemptId}`, kind, ...make() });
+  }
+
+  #text(key, live) {
+    return this.#step("text", key, () => ({ pieces: new Pieces(), live, partial: null }));
   }
 
   #change(kind, attemptId, changes) {

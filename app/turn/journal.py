@@ -1,0 +1,47 @@
+"""What is asked of events in a journal, whatever they say."""
+
+from typing import TypeAlias
+
+from app.turn.events import (
+    Event,
+    MessageAdded,
+    ModelCompleted,
+    ToolCompleted,
+    ToolFailed,
+    ToolInterrupted,
+    ToolSkipped,
+)
+from app.turn.status import Status
+from app.turn.transcript import AssistantMessage, Message
+
+Interruption: TypeAlias = ToolInterrupted | ToolSkipped
+"""Events that answer a call without a result of its tool; each leaves a record."""
+
+TERMINAL_TYPES = frozenset(
+    {
+        "TURN_COMPLETED",
+        "TURN_FAILED",
+        "TURN_CANCELLED",
+        Status.MAX_ITERATIONS_REACHED.value,
+        Status.MAX_STEPS_REACHED.value,
+        Status.BUDGET_EXCEEDED.value,
+    }
+)
+
+
+def added_message(event: Event) -> tuple[int, Message] | None:
+    """The message an event adds to the transcript, with its position."""
+    match event:
+        case MessageAdded(position=position, message=message):
+            return position, message
+        case ModelCompleted(position=int(position), message=AssistantMessage() as message):
+            return position, message
+        case (
+            ToolCompleted(position=position, result=result)
+            | ToolFailed(position=position, result=result)
+            | ToolInterrupted(position=position, result=result)
+            | ToolSkipped(position=position, result=result)
+        ):
+            return position, result
+        case _:
+            return None
