@@ -45,11 +45,9 @@ from app.turn.ids import TurnId
 from app.turn.inputs import Report, Request
 from app.turn.start import succeed
 from app.turn.state import Turn
-from app.turn.status import Status
 
 _LOOK_AGAIN_SECONDS = (0.05, 0.2, 0.5, 1.0, 2.0, 2.0)
 _MOST_RACES = 50
-_RUNNABLE = frozenset({Status.READY, Status.RUNNING})
 
 CommandOf: TypeAlias = Callable[[Commit], Awaitable[Command]]
 """What a person's request leaves behind, told from the change it comes to."""
@@ -197,7 +195,7 @@ class TurnWriter:
         return Opened(turn=fold(events), events=events)
 
     def _tell(self, turn: Turn) -> None:
-        is_runnable = turn.status in _RUNNABLE and not turn.is_held
+        is_runnable = turn.is_at_work
         runnable = is_runnable and turn.attempt_in_flight is None
         self.wakeups.announce(turn.identity.turn_id, runnable=runnable)
 

@@ -175,7 +175,9 @@ class _Drive:
         return self._turn.attempt_in_flight in self._announced
 
     def _next_begin(self) -> i.Report | None:
-        """The begin to write down; `None` when the turn rests."""
+        """The begin to write down; `None` when the turn rests, if only until a retry."""
+        if self._claim_is_given_up:
+            return None
         match next_step(self._turn, at=self._driver.writer.clock()):
             case Rest():
                 return None
@@ -187,7 +189,7 @@ class _Drive:
     async def _report(self, given: i.Report) -> None:
         written = await self._driver.writer.report(self._turn, given, self._agent, self._claim)
         self._turn = written.turn
-        self._claim_is_given_up = bool(written.events)
+        self._claim_is_given_up = bool(written.events) and not self._turn.is_at_work
         if self._hooked is not None:
             self._hooked.sees(written.events)
         if written.raced:

@@ -212,15 +212,10 @@ async def wait_until_at_rest(
     turn_id = stored.turn.identity.turn_id
     until = time.monotonic() + seconds
     with services.wakeups.watch(turn_id) as wakeup:
-        while not is_at_rest(stored.turn) and (left := until - time.monotonic()) > 0:
+        while stored.turn.is_at_work and (left := until - time.monotonic()) > 0:
             if stopping.is_set():
                 break
             stored = await get_turn(services, caller, turn_id)
-            if not is_at_rest(stored.turn):
+            if stored.turn.is_at_work:
                 await wakeup.wait(min(left, _LOOK_SECONDS))
     return stored
-
-
-def is_at_rest(turn: Turn) -> bool:
-    """Whether nobody drives the turn: it has ended, waits, or is on hold."""
-    return turn.is_terminal or turn.status in BLOCKED or turn.is_held

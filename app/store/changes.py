@@ -34,12 +34,10 @@ from app.store.usage import attempt_values, count_attempt
 from app.turn.events import Event, ModelFailed
 from app.turn.journal import added_message
 from app.turn.state import Turn
-from app.turn.status import Status
 
 Added: TypeAlias = Sequence[tuple[int, EncodedMessage]]
 """Messages with their places, as they are stored."""
 
-_AT_WORK = frozenset({Status.READY, Status.RUNNING})
 
 # What every change writes beside the turn itself; `moved` is the one row that was changed.
 _CONSEQUENCES = f"""
@@ -196,7 +194,7 @@ def create_values(
         "version": turn.version,
         "body": encode_turn(turn),
         "created_at": turn.created_at,
-        "is_at_work": _is_at_work(turn),
+        "is_at_work": turn.is_at_work,
     }
 
 
@@ -211,18 +209,13 @@ def append_values(
         "version": turn.version,
         "status": turn.status,
         "body": encode_turn(turn),
-        "is_at_work": _is_at_work(turn),
+        "is_at_work": turn.is_at_work,
         "due_at": turn.due_at,
         "turn_id": turn.identity.turn_id,
         "claimed_by": None if claim is None else claim.worker,
         "claim_epoch": None if claim is None else claim.epoch,
         "stop_requested": turn.cancel_requested or turn.pause_requested,
     }
-
-
-def _is_at_work(turn: Turn) -> bool:
-    """Whether the turn is a worker's to drive; one on hold is nobody's."""
-    return turn.status in _AT_WORK and not turn.is_held
 
 
 def _successor(opened: Opened | None) -> Mapping[str, object]:

@@ -244,6 +244,11 @@ class Turn:
         return self.status in TERMINAL
 
     @property
+    def is_at_work(self) -> bool:
+        """Whether a worker drives the turn or may take it: it has not ended, waits for nobody."""
+        return self.status in {Status.READY, Status.RUNNING} and not self.is_held
+
+    @property
     def is_held(self) -> bool:
         """Whether the turn is READY and on hold: nothing begins it but a `RUN`."""
         return isinstance(self.state, Ready) and self.state.held

@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any, cast
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from app.ports import ClaimLost, ModelAnswer, TextDelta, Tool, TurnStore
 from app.settings import Settings
 from app.tools import tool
-from app.turn.agent import Limits
+from app.turn.agent import Limits, RetryPolicy
 from app.turn.events import ModelText, ToolCompleted
 from app.turn.status import Status
 from app.turn.transcript import ClosingMessage, Outcome
@@ -17,6 +18,7 @@ from tests.support.bench import Bench, bench
 from tests.support.deaths import let_claims_run_out
 from tests.support.models import Model, calls, says
 from tests.support.oracles import check_events, check_fold, check_history
+from tests.support.turns import OVERLOADED
 
 
 def gated(name: str, gate: asyncio.Event, effect: str = "reads") -> Tool:
@@ -127,6 +129,24 @@ async def test_text_is_stored_in_batches_not_by_the_piece(
     sizes = [len(event.text) for event in record.events if isinstance(event, ModelText)]
     assert sum(sizes) == 5_000
     assert sizes == [2_100, 2_100, 800]
+
+
+async def test_a_retry_that_is_due_at_once_is_begun_under_a_new_claim(
+    database_dsn: str, settings: Settings
+) -> None:
+    """The commit that schedules it brings the turn to rest, and the claim ends with it."""
+    at_once = RetryPolicy(max_retries=1, initial_delay=timedelta(0))
+    model = Model([[OVERLOADED], [says("Done.")]])
+    async with bench(database_dsn, settings, model, retry=at_once) as one:
+        turn_id = await one.post()
+        rested = await one.drive(await one.claim())
+        before = await one.record(turn_id)
+        await one.run()
+        after = await one.record(turn_id)
+
+    assert rested
+    assert before.turn.status == Status.RETRY_SCHEDULED
+    assert after.turn.status == Status.COMPLETED
 
 
 # --- Cancelling ----------------------------------------------------------------------------------

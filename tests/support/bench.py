@@ -16,7 +16,7 @@ from app.services.messages import post_message
 from app.services.principal import Principal, Role
 from app.services.turns import cancel
 from app.settings import Settings
-from app.turn.agent import Limits
+from app.turn.agent import Limits, RetryPolicy
 from app.turn.ids import ActorId, AgentId, ConversationId, MessageId, TenantId, TurnId
 from app.turn.transcript import TextPart
 from app.workers.loop import Worker
@@ -103,11 +103,19 @@ async def bench(
     tools: Sequence[Tool] = (),
     *,
     limits: Limits | None = None,
+    retry: RetryPolicy | None = None,
     hooks: Hooks | None = None,
     grace_seconds: float = 10.0,
 ) -> AsyncGenerator[Bench]:
     """A process whose agent, `bench`, asks `model` and has `tools` and `hooks`."""
-    agent = Agent(id="bench", instructions="", tools=tools, limits=limits or Limits(), hooks=hooks)
+    agent = Agent(
+        id="bench",
+        instructions="",
+        tools=tools,
+        limits=limits or Limits(),
+        retry=retry or RetryPolicy(),
+        hooks=hooks,
+    )
     async with wiring.build(settings, dsn, stopping=asyncio.Event(), agents=[agent]) as runtime:
         caller = ModelCaller(models=model, live_text=runtime.services.live_text)
         driver = replace(runtime.worker.driver, caller=caller, grace_seconds=grace_seconds)
