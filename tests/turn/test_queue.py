@@ -10,7 +10,7 @@ from app.turn.events import StepRecovered
 from app.turn.start import succeed
 from app.turn.state import Turn
 from app.turn.status import Status
-from app.turn.transcript import Outcome, StopReason, ToolResult
+from app.turn.transcript import Outcome, StopReason, ToolResult, UserMessage
 from tests.support.turns import (
     FITS,
     MISFITS,
@@ -271,6 +271,22 @@ def test_with_a_message_that_steers_lost_calls_are_reported_and_none_is_run_agai
     assert isinstance(recovered, StepRecovered)
     assert [call.rule for call in recovered.calls] == ["report", "report", "run"]
     assert told.types[-1] == "MODEL_STARTED"
+
+
+def test_a_question_of_a_tool_is_asked_behind_the_message_that_steers() -> None:
+    told = a_round().steered().finished("A", question="where to?")
+
+    assert told.turn.status is Status.WAITING_FOR_USER
+    assert [m.role for m in told.transcript.values()][-2:] == ["user", "question"]
+    assert waiting(told.turn) == []
+    assert told.posted("Tokyo", "m3").begun().types == ["STEP_STARTED", "MODEL_STARTED"]
+
+
+def test_a_message_that_steers_waits_behind_a_question_and_follows_the_answer() -> None:
+    told = Told().begun().steered().asked().posted("Tokyo", "m3").begun()
+
+    said = [m.message_id for m in told.transcript.values() if isinstance(m, UserMessage)]
+    assert said == ["m1", "m3", "m2"]
 
 
 def test_a_pause_comes_before_the_message_and_the_message_before_the_calls() -> None:
