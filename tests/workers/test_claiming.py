@@ -259,7 +259,10 @@ async def test_an_owner_that_cannot_renew_lets_its_turns_go_before_the_lease_is_
 ) -> None:
     never = asyncio.Event()
     model = Model([[never], [says("Done.")]])
-    async with bench(database_dsn, settings, model) as one, claims(one.dsn) as queue:
+    async with (
+        bench(database_dsn, settings, model) as one,
+        claims(one.dsn, lease_seconds=3) as queue,
+    ):
         cut_off = FaultyRenewals(queue, fault)
         await one.post()
         async with working(a_worker(one, cut_off)):
