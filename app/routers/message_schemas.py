@@ -8,6 +8,7 @@ from pydantic_core import PydanticCustomError
 
 from app.ports import Conversation, ConversationSummary, StoredMessage
 from app.routers.wire import ID_PATTERN, Input, Line, Output, is_absent
+from app.turn.inputs import WhenRunning
 from app.turn.state import QueuedInput, Turn
 from app.turn.status import Status
 from app.turn.transcript import (
@@ -109,7 +110,7 @@ class MessageBody(SaidBody):
         default=False,
         description="Opens a turn that no worker takes before `POST /turns/{turnId}/run`.",
     )
-    when_running: Literal["reject", "queue", "steer"] = Field(
+    when_running: WhenRunning = Field(
         default="reject",
         description="While the conversation's turn is READY or RUNNING: refuse the message, let it "
         "wait for the turn's end, or say it at the turn's next boundary. One that waits takes it "

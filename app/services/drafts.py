@@ -7,7 +7,6 @@ what the first one has brought about.
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 from unicodedata import category
 
 from app.ports import Commit, Conversation, LoadedAgent, Lookup, StoredTurn
@@ -17,7 +16,7 @@ from app.services.found import require_agent
 from app.turn.errors import ConversationBusy
 from app.turn.evolve import fold
 from app.turn.ids import AgentId, ConversationId, Identity, MessageId, TurnId
-from app.turn.inputs import PostMessage
+from app.turn.inputs import PostMessage, WhenRunning
 from app.turn.start import start
 from app.turn.state import Turn
 from app.turn.status import BLOCKED
@@ -38,7 +37,7 @@ class Draft:
     """Whether the conversation is not the sender's choice: a new one, made for the message."""
     starts: bool = False
     """Whether it must open a turn: an active one is in its way then, a waiting one too (T3)."""
-    when_running: Literal["reject", "queue", "steer"] = "reject"
+    when_running: WhenRunning = "reject"
     """Whether it waits for a turn at work: for its end, or for its next boundary (T7 to T9)."""
     hold: bool = False
     """Whether the turn it opens waits for `RUN`; it opens one, then, or is refused (T11a)."""

@@ -14,6 +14,9 @@ from app.turn.failures import ModelFailure, RequestRefused
 from app.turn.ids import AttemptId, CallId, FailureId, MessageId
 from app.turn.transcript import ModelAnswer, Outcome, Usage, UserMessage
 
+WhenRunning: TypeAlias = Literal["reject", "queue", "steer"]
+"""What becomes of a message to a turn at work (C5)."""
+
 # --- Requests ------------------------------------------------------------------------------------
 
 
@@ -22,7 +25,7 @@ class PostMessage:
     """A user's message to the active turn of its conversation."""
 
     message: UserMessage
-    when_running: Literal["reject", "queue", "steer"] = "reject"
+    when_running: WhenRunning = "reject"
     """What becomes of it while the turn is READY or RUNNING (T7 to T9)."""
 
 

@@ -6,7 +6,6 @@ and opens the next one. Wherever a fault strikes, both messages are said once, i
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Literal, TypeAlias
 
 import pytest
 
@@ -16,6 +15,7 @@ from app.services.drafts import Draft
 from app.services.messages import post_message
 from app.services.turns import wait_until_at_rest
 from app.turn.ids import AgentId, ConversationId, MessageId
+from app.turn.inputs import WhenRunning
 from app.turn.status import Status
 from app.turn.transcript import AssistantMessage, Outcome, TextPart
 from tests.e2e.conftest import Stage
@@ -25,7 +25,6 @@ from tests.support.oracles import Record, check_one_active_turn, check_record, r
 from tests.support.polling import eventually
 from tests.support.story import MODEL, clerk
 
-When: TypeAlias = Literal["reject", "queue", "steer"]
 ROUNDS: Sequence[Mapping[str, object]] = [
     {
         "calls": [
@@ -59,7 +58,7 @@ async def run(stage: Stage, fate: Fate) -> Fate:
     stage.ledger.shut_gate()
     conversation_id = ConversationId(f"ses_{min(fate.at)}")
 
-    def draft(message_id: str, text: str, when: When = "reject") -> Draft:
+    def draft(message_id: str, text: str, when: WhenRunning = "reject") -> Draft:
         return Draft(
             conversation_id=conversation_id,
             content=(TextPart(text=text),),

@@ -24,6 +24,7 @@ from tests.support.bench import CALLER, Bench, bench
 from tests.support.deaths import let_claims_run_out
 from tests.support.models import Line, Model, calls, says
 from tests.support.oracles import check_events, check_fold, check_history
+from tests.support.polling import eventually
 
 QUOTA = ModelFailure(type=FailureType.QUOTA_EXCEEDED, message="no credit", retryable=False)
 
@@ -98,6 +99,30 @@ async def test_a_run_is_told_from_its_begin_to_its_rest(
     ]
 
 
+async def test_a_message_that_steers_is_told_before_the_call_that_answers_it(
+    database_dsn: str, settings: Settings
+) -> None:
+    diary, gate = Diary(), asyncio.Event()
+    model = Model([[gate, calls("look_up")], [says("Done.")]])
+    async with bench(database_dsn, settings, model, [look_up], hooks=diary) as one:
+        turn_id = await one.post()
+        driving = asyncio.create_task(one.run())
+        await model.asked.wait()
+        await one.say("No, this.", "m2", when_running="steer")
+        gate.set()
+        await driving
+        await check_whole(one, turn_id)
+
+    assert diary.lines == [
+        "before_run",
+        "on_message Go.",
+        "before_model 1",
+        "on_message No, this.",
+        "before_model 4",
+        "after_run COMPLETED",
+    ]
+
+
 async def test_on_a_retry_the_run_is_told_and_no_message(
     database_dsn: str, settings: Settings
 ) -> None:
@@ -142,7 +167,11 @@ async def test_a_takeover_is_a_run_of_its_own_without_a_message(
     async with bench(database_dsn, settings, model, [look_up], hooks=diary) as one:
         turn_id = await one.post()
         driving = asyncio.create_task(one.run())
-        await one.until_stored(turn_id, "MODEL_STARTED", times=2)
+
+        async def is_asked_again() -> bool:
+            return len(model.requests) == 2
+
+        await eventually(is_asked_again)
         await let_claims_run_out(one.dsn)
         second = await one.claim()
         diary.lines.clear()

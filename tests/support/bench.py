@@ -18,6 +18,7 @@ from app.services.turns import cancel
 from app.settings import Settings
 from app.turn.agent import Limits, RetryPolicy
 from app.turn.ids import ActorId, AgentId, ConversationId, MessageId, TenantId, TurnId
+from app.turn.inputs import WhenRunning
 from app.turn.transcript import TextPart
 from app.workers.loop import Worker
 from tests.support.models import Model
@@ -54,12 +55,20 @@ class Bench:
         )
         return (await post_message(self.services, CALLER, draft)).stored.turn.identity.turn_id
 
-    async def say(self, text: str, message_id: str, conversation: str = "ses_1") -> None:
+    async def say(
+        self,
+        text: str,
+        message_id: str,
+        conversation: str = "ses_1",
+        *,
+        when_running: WhenRunning = "reject",
+    ) -> None:
         """A message to the bench's turn."""
         draft = Draft(
             conversation_id=ConversationId(conversation),
             content=(TextPart(text=text),),
             message_id=MessageId(message_id),
+            when_running=when_running,
         )
         await post_message(self.services, CALLER, draft)
 
