@@ -167,6 +167,8 @@ class MessagePage(Output):
 class TurnReference(Output):
     turn_id: str
     status: Status
+    held: bool
+    """Whether it is READY and begins when it is told to run."""
     failure_id: str | None
 
 
@@ -270,5 +272,6 @@ def _reference(turn: Turn | None) -> TurnReference | None:
     return TurnReference(
         turn_id=turn.identity.turn_id,
         status=turn.status,
+        held=turn.is_held,
         failure_id=None if failure is None else failure.failure_id,
     )

@@ -113,6 +113,7 @@ async def test_a_conversation_shows_the_turn_that_holds_it(rig: Rig) -> None:
     active = {
         "turnId": waiting["turnId"],
         "status": "WAITING_FOR_MODEL",
+        "held": False,
         "failureId": waiting["failureId"],
     }
     assert held.json()["activeTurn"] == held.json()["lastTurn"] == active
@@ -130,7 +131,7 @@ async def test_the_title_of_a_conversation_is_how_its_first_message_begins(rig: 
 
 
 async def test_pages_have_no_gap_and_no_repeat_while_conversations_are_added(rig: Rig) -> None:
-    made = [fresh_id() for _ in range(7)]
+    made = [fresh_id() for _ in range(8)]
     for conversation_id in made:
         await rig.client.put(f"/conversations/{conversation_id}")
     seen: list[str] = []
@@ -142,8 +143,7 @@ async def test_pages_have_no_gap_and_no_repeat_while_conversations_are_added(rig
         cursor = page["nextCursor"]
         await rig.client.put(f"/conversations/{fresh_id()}")
 
-    assert seen[:7] == made[::-1]
-    assert len(set(seen)) == len(seen) == 8
+    assert seen == made[::-1]
 
 
 async def test_the_last_page_has_no_cursor(rig: Rig) -> None:

@@ -12,6 +12,7 @@ const EVERY_MS = 10_000;
 const COLOUR = { wait: "c-wait", run: "c-run spin", fail: "c-fail" };
 
 const statusOf = (item) => (item.activeTurn ?? item.lastTurn)?.status ?? null;
+const isHeld = (item) => item.activeTurn?.held === true;
 
 function dayName(item) {
   const at = Date.parse(item.updatedAt);
@@ -33,7 +34,7 @@ function group(items) {
 
 function row(item, current) {
   const status = statusOf(item);
-  const [word, symbol, tone] = status ? wordsOf(status) : ["Nothing said yet", "chat", ""];
+  const [word, symbol, tone] = status ? wordsOf(status, isHeld(item)) : ["Nothing said yet", "chat", ""];
   const at = Date.parse(item.updatedAt);
   return h("li", {}, h("a", {
     class: "conv", href: `#c=${encodeURIComponent(item.conversationId)}`,
@@ -116,7 +117,7 @@ export function conversations(place, onItems) {
     patch(conversation, turn) {
       const item = items?.find((one) => one.conversationId === conversation);
       if (!item) return;
-      item.activeTurn = active(turn.status) ? { turnId: turn.turnId, status: turn.status, failureId: turn.failureId } : null;
+      item.activeTurn = active(turn.status) ? { turnId: turn.turnId, status: turn.status, held: turn.held, failureId: turn.failureId } : null;
       item.lastTurn = { turnId: turn.turnId, status: turn.status };
       draw();
     },
