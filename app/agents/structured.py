@@ -8,10 +8,9 @@ from typing import Any, NoReturn, cast
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
-from pydantic_core import ErrorDetails, SchemaError, to_jsonable_python
-from typing_extensions import override
+from pydantic_core import ErrorDetails, SchemaError
 
+from app.ports.json_schema import schema_of
 from app.turn.inputs import InvalidOutput, ValidOutput
 
 MAX_PROBLEM_CHARACTERS = 2_000
@@ -65,32 +64,9 @@ def output_type(declared: object) -> OutputType:
     """
     try:
         adapter: TypeAdapter[Any] = TypeAdapter(cast("Any", declared))
-        schema = adapter.json_schema(schema_generator=_Schema)
+        return OutputType(adapter=adapter, schema=schema_of(adapter))
     except _NO_TYPE as error:
         raise NoOutputTypeError(str(error).splitlines()[0]) from error
-    schema.pop("title", None)
-    return OutputType(
-        adapter=adapter, schema=json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
-    )
-
-
-class _Schema(GenerateJsonSchema):
-    """Without the titles that repeat each name, and in the same words in every process."""
-
-    ignored_warning_kinds: set[JsonSchemaWarningKind] = {  # noqa: RUF012 - declared so upstream
-        "skipped-choice",
-        "non-serializable-default",
-    }
-
-    @override
-    def field_title_should_be_set(self, schema: object) -> bool:
-        return False
-
-    @override
-    def encode_default(self, dft: object) -> object:
-        if isinstance(dft, (set, frozenset)):  # some releases write it as this process orders it
-            return sorted(to_jsonable_python(dft), key=json.dumps)
-        return super().encode_default(dft)
 
 
 def _unfenced(text: str) -> str:

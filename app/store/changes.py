@@ -39,22 +39,27 @@ Added: TypeAlias = Sequence[tuple[int, EncodedMessage]]
 """Messages with their places, as they are stored."""
 
 
+def _say(source: str, named: str) -> str:
+    """The part of a statement that adds messages to the conversation of the turn in `source`."""
+    return f"""
+    INSERT INTO messages (tenant_id, conversation_id, position, turn_id, role, message_id,
+                          call_id, body, meta, created_at)
+    SELECT tenant_id, conversation_id, m.position, turn_id, m.role, m.message_id,
+           m.call_id, m.body, m.meta, clock_timestamp()
+    FROM {source}, unnest(CAST(:{named}_position AS int[]), CAST(:{named}_role AS text[]),
+                          CAST(:{named}_message_id AS text[]), CAST(:{named}_call_id AS text[]),
+                          CAST(:{named}_body AS text[]), CAST(:{named}_meta AS text[]))
+         AS m (position, role, message_id, call_id, body, meta)
+"""
+
+
 # What every change writes beside the turn itself; `moved` is the one row that was changed.
 _CONSEQUENCES = f"""
 journal AS (
     INSERT INTO turn_events (turn_id, sequence, occurred_at, events)
     SELECT turn_id, version, clock_timestamp(), :events FROM moved
 ),
-said AS (
-    INSERT INTO messages (tenant_id, conversation_id, position, turn_id, role, message_id,
-                          call_id, body, meta, created_at)
-    SELECT tenant_id, conversation_id, m.position, turn_id, m.role, m.message_id,
-           m.call_id, m.body, m.meta, clock_timestamp()
-    FROM moved, unnest(CAST(:said_position AS int[]), CAST(:said_role AS text[]),
-                       CAST(:said_message_id AS text[]), CAST(:said_call_id AS text[]),
-                       CAST(:said_body AS text[]), CAST(:said_meta AS text[]))
-         AS m (position, role, message_id, call_id, body, meta)
-),
+said AS ({_say("moved", "said")}),
 failed AS (
     INSERT INTO model_failures (failure_id, turn_id, failure_type, model_attempt, occurred_at, body)
     SELECT f.failure_id, turn_id, f.failure_type, f.model_attempt, f.occurred_at, f.body
@@ -114,7 +119,7 @@ APPEND = Statement(_APPEND + _RESULT)
 # the other way round.
 APPEND_AND_OPEN = Statement(
     _APPEND
-    + """,
+    + f""",
 opened AS (
     INSERT INTO turns (turn_id, tenant_id, conversation_id, agent_id, agent_version, status,
                        version, body, created_at, updated_at, runnable_at, claim_epoch,
@@ -129,16 +134,7 @@ next_journal AS (
     INSERT INTO turn_events (turn_id, sequence, occurred_at, events)
     SELECT turn_id, version, clock_timestamp(), :next_events FROM opened
 ),
-next_said AS (
-    INSERT INTO messages (tenant_id, conversation_id, position, turn_id, role, message_id,
-                          call_id, body, meta, created_at)
-    SELECT tenant_id, conversation_id, m.position, turn_id, m.role, m.message_id,
-           m.call_id, m.body, m.meta, clock_timestamp()
-    FROM opened, unnest(CAST(:next_said_position AS int[]), CAST(:next_said_role AS text[]),
-                        CAST(:next_said_message_id AS text[]), CAST(:next_said_call_id AS text[]),
-                        CAST(:next_said_body AS text[]), CAST(:next_said_meta AS text[]))
-         AS m (position, role, message_id, call_id, body, meta)
-),
+next_said AS ({_say("opened", "next_said")}),
 handed_on AS (
     UPDATE received r SET turn_id = opened.turn_id FROM opened
     WHERE (r.tenant_id, r.conversation_id) = (opened.tenant_id, opened.conversation_id)

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from inspect import Parameter
 from typing import Annotated, Any, NoReturn, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
 from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
-from pydantic_core import ErrorDetails, to_jsonable_python
-from typing_extensions import override
+from pydantic_core import ErrorDetails
 
 from app.ports import ToolContext
+from app.ports.json_schema import schema_of
 from app.tools.errors import InvalidArgumentsError, ToolDeclarationError, refuse_tool
 from app.tools.outputs import said_by
 
@@ -141,30 +140,9 @@ def _default(parameter: Parameter) -> object:
 
 def _schema(tool_name: str, model: type[BaseModel]) -> str:
     try:
-        schema = model.model_json_schema(schema_generator=_Schema)
+        return schema_of(TypeAdapter(model))
     except PydanticUserError as error:
         _refuse_type(tool_name, error)
-    schema.pop("title", None)
-    return json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
-
-
-class _Schema(GenerateJsonSchema):
-    """Without the titles that repeat each name, and in the same words in every process."""
-
-    ignored_warning_kinds: set[JsonSchemaWarningKind] = {  # noqa: RUF012 - declared so upstream
-        "skipped-choice",
-        "non-serializable-default",
-    }
-
-    @override
-    def field_title_should_be_set(self, schema: object) -> bool:
-        return False
-
-    @override
-    def encode_default(self, dft: object) -> object:
-        if isinstance(dft, (set, frozenset)):  # some releases write it as this process orders it
-            return sorted(to_jsonable_python(dft), key=json.dumps)
-        return super().encode_default(dft)
 
 
 def _require_object(arguments: str) -> None:

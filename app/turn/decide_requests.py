@@ -5,7 +5,7 @@ All checks come before any event, so a refused request leaves the turn as it was
 
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from app.turn import events as e
 from app.turn import inputs as i
@@ -34,19 +34,9 @@ from app.turn.state import (
     WaitingForModel,
     WaitingForUser,
 )
-from app.turn.status import BLOCKED, PauseCause, Status
+from app.turn.status import BLOCKED, PauseCause, ResumedBy, Status
 from app.turn.steps import cancelled, end_step
 from app.turn.transcript import InterruptionReason, Outcome, UserMessage
-
-_Command: TypeAlias = Literal[
-    "RETRY_MODEL",
-    "RETRY",
-    "CONTINUE",
-    "RESUME",
-    "USER_MESSAGE",
-    "USER_INPUT",
-    "REPLAN_WITH_MESSAGE",
-]
 
 
 def message_posted(turn: Turn, given: i.PostMessage, *, at: datetime) -> tuple[e.Event, ...]:
@@ -159,7 +149,7 @@ def cancel_asked(turn: Turn) -> tuple[e.Event, ...]:
 
 
 def resumed(
-    turn: Turn, command: _Command, *, at: datetime, correlation_id: str | None = None
+    turn: Turn, command: ResumedBy, *, at: datetime, correlation_id: str | None = None
 ) -> e.TurnResumed:
     """A blocked turn goes on; how long it was blocked is part of the fact."""
     blocked = turn.state
@@ -170,7 +160,7 @@ def resumed(
 
 
 def _replanned(
-    turn: Turn, message: UserMessage, command: _Command, at: datetime
+    turn: Turn, message: UserMessage, command: ResumedBy, at: datetime
 ) -> tuple[e.Event, ...]:
     """One result per open call in declared order, then the message (table 2.3, RP)."""
     is_replan = command == "REPLAN_WITH_MESSAGE"

@@ -13,7 +13,7 @@ from app.turn.agent import Effect, Limits
 from app.turn.failures import FailureRecord
 from app.turn.ids import AttemptId, CallId, Identity, MessageId
 from app.turn.state import QueuedInput
-from app.turn.status import Cursor, LimitName, PauseCause
+from app.turn.status import Cursor, LimitName, PauseCause, ResumedBy
 from app.turn.transcript import (
     AssistantMessage,
     ClosingMessage,
@@ -103,16 +103,7 @@ class RetryWasScheduled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnResumed:
-    command_type: Literal[
-        "RETRY_MODEL",
-        "RETRY",
-        "CONTINUE",
-        "RESUME",
-        "USER_MESSAGE",
-        "USER_INPUT",
-        "REPLAN_WITH_MESSAGE",
-        "RUN",
-    ]
+    command_type: ResumedBy
     waited: timedelta
     """How long the turn was blocked, or on hold."""
     correlation_id: str | None = None

@@ -75,3 +75,16 @@ class Cursor(StrEnum):
     INVOKE_MODEL = "INVOKE_MODEL"
     PROCESS_TOOLS = "PROCESS_TOOLS"
     FINISHED = "FINISHED"
+
+
+ResumedBy: TypeAlias = Literal[
+    "RETRY_MODEL",
+    "RETRY",
+    "CONTINUE",
+    "RESUME",
+    "USER_MESSAGE",
+    "USER_INPUT",
+    "REPLAN_WITH_MESSAGE",
+    "RUN",
+]
+"""What brings a turn back that waits or is on hold."""
