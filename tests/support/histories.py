@@ -108,10 +108,17 @@ def _is_notice(event: Event) -> bool:
 
 
 def _check_not_started(events: Sequence[Event]) -> None:
-    begun = {event.call_id for event in events if isinstance(event, e.ToolStarted)}
+    begun: set[str] = set()
     for event in events:
-        if isinstance(event, e.ToolInterrupted) and event.result.outcome is Outcome.NOT_STARTED:
-            assert event.result.call_id not in begun
+        match event:
+            case e.ToolRequested(call_id=call_id):
+                begun.discard(call_id)  # an id may come back where nobody says which are taken
+            case e.ToolStarted(call_id=call_id):
+                begun.add(call_id)
+            case e.ToolInterrupted(result=result) if result.outcome is Outcome.NOT_STARTED:
+                assert result.call_id not in begun
+            case _:
+                pass
 
 
 def _check_queue(events: Sequence[Event], turn: Turn) -> None:
