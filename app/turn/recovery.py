@@ -11,6 +11,7 @@ effect; its tool's declared effect decides (turn semantics C1):
     writes       never run again: the model is told that the outcome is unknown
 
 With a message waiting that steers the turn nothing is run again: each of them is reported (T9).
+The same in a round of which an error has decided that the turn fails: it fails now (T48).
 """
 
 from datetime import datetime
@@ -18,10 +19,11 @@ from datetime import datetime
 from app.turn import events as e
 from app.turn import inputs as i
 from app.turn.agent import Agent, Effect
+from app.turn.evolve import advance
 from app.turn.interruption import interrupted
 from app.turn.open_calls import OpenCall
 from app.turn.state import CallingModel, RunningTools, Turn
-from app.turn.steps import then_begin
+from app.turn.steps import failed, then_begin
 from app.turn.transcript import InterruptionReason, Outcome
 
 
@@ -52,7 +54,10 @@ def tools_lost(
         for call in state.calls
         if _is_reported(call, turn)
     )
-    return _then_begin(turn, (recovered, *unknown), given, agent, at)
+    events: tuple[e.Event, ...] = (recovered, *unknown)
+    if state.is_failing and not turn.cancel_requested:
+        return (*events, *failed(advance(turn, events), "tool_failed"))
+    return _then_begin(turn, events, given, agent, at)
 
 
 def _then_begin(
@@ -64,7 +69,9 @@ def _then_begin(
 
 
 def _is_reported(call: OpenCall, turn: Turn) -> bool:
-    return call.may_have_run and (call.effect is Effect.WRITES or bool(turn.steering))
+    is_failing = isinstance(turn.state, RunningTools) and turn.state.is_failing
+    goes_no_further = is_failing or bool(turn.steering)
+    return call.may_have_run and (call.effect is Effect.WRITES or goes_no_further)
 
 
 def _rule(call: OpenCall, turn: Turn) -> e.RecoveredCall:

@@ -125,6 +125,17 @@ def test_a_failing_turn_waits_for_what_is_in_flight_and_keeps_its_results() -> N
     assert results(told) == {"A": "error", "B": "completed"}
 
 
+def test_a_failing_turn_fails_also_when_the_worker_of_its_last_call_is_lost() -> None:
+    told = Told().begun().answered(an_answer("", a_call("A", VITAL), a_call("B", READS)))
+    told.finished("A", outcome=Outcome.ERROR)
+
+    told.lost()
+
+    assert told.turn.state == Failed(reason="tool_failed")
+    assert results(told) == {"A": "error", "B": "unknown"}
+    assert told.types == ["STEP_RECOVERED", "TOOL_INTERRUPTED", "MESSAGE_ADDED", "TURN_FAILED"]
+
+
 @pytest.mark.parametrize("minutes", [0, 5])
 def test_a_round_that_is_lost_while_a_call_waits_for_its_retry_forgets_neither(
     minutes: int,
