@@ -20,7 +20,7 @@ from app.turn.errors import (
     WrongCommand,
 )
 from app.turn.evolve import held_for
-from app.turn.interruption import interrupted
+from app.turn.interruption import interrupted, outcome_when_overtaken
 from app.turn.state import (
     Blocked,
     CallingModel,
@@ -36,7 +36,7 @@ from app.turn.state import (
 )
 from app.turn.status import BLOCKED, PauseCause, ResumedBy, Status
 from app.turn.steps import cancelled, end_step
-from app.turn.transcript import InterruptionReason, Outcome, UserMessage
+from app.turn.transcript import InterruptionReason, UserMessage
 
 
 def message_posted(turn: Turn, given: i.PostMessage, *, at: datetime) -> tuple[e.Event, ...]:
@@ -167,7 +167,9 @@ def _replanned(
     reason = InterruptionReason.REPLANNED if is_replan else InterruptionReason.USER_MESSAGE
     return (
         *(
-            interrupted(call, Outcome.SUPERSEDED, reason, source_message_id=message.message_id)
+            interrupted(
+                call, outcome_when_overtaken(call), reason, source_message_id=message.message_id
+            )
             for call in turn.open_calls
         ),
         e.MessageAdded(position=turn.next_position, message=message),

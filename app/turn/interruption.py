@@ -70,15 +70,26 @@ def interrupted(
 
 
 def skipped(call: OpenCall, message_id: MessageId) -> Interruption:
-    """The event that answers a call because the message, which steers, came first (T9).
-
-    A call that may have run, and was to be run again, is `unknown`: nobody looks any more.
-    """
-    reason = InterruptionReason.USER_MESSAGE
+    """The event that answers a call because the message, which steers, came first (T9)."""
+    answered = interrupted(
+        call,
+        outcome_when_overtaken(call),
+        InterruptionReason.USER_MESSAGE,
+        source_message_id=message_id,
+    )
     if call.may_have_run:
-        return interrupted(call, Outcome.UNKNOWN, reason, source_message_id=message_id)
-    result = interrupted(call, Outcome.SUPERSEDED, reason).result
-    return e.ToolSkipped(position=call.position, result=result, source_message_id=message_id)
+        return answered
+    return e.ToolSkipped(
+        position=call.position, result=answered.result, source_message_id=message_id
+    )
+
+
+def outcome_when_overtaken(call: OpenCall) -> Outcome:
+    """What becomes of a call that a message came before.
+
+    One that may have run, and was to be run again, is `unknown`: nobody looks any more.
+    """
+    return Outcome.UNKNOWN if call.may_have_run else Outcome.SUPERSEDED
 
 
 def closing(turn: Turn, words: str, reason: InterruptionReason) -> tuple[e.Event, ...]:

@@ -10,8 +10,18 @@ from app.turn import inputs as i
 from app.turn.agent import Limits
 from app.turn.decide import decide_request
 from app.turn.interruption import WORDS, in_words_of, interrupted, unknown_placeholders
+from app.turn.status import Status
 from app.turn.transcript import InterruptionReason, Outcome, StopReason, Usage
-from tests.support.turns import FLAKY, WRITES, Told, a_call, a_message, an_agent, an_answer
+from tests.support.turns import (
+    FLAKY,
+    IDEMPOTENT,
+    WRITES,
+    Told,
+    a_call,
+    a_message,
+    an_agent,
+    an_answer,
+)
 
 TEMPLATE = "{toolName} ({callId}) of {turnId}: {reason}."
 
@@ -57,6 +67,21 @@ def test_without_its_agent_a_call_is_told_of_in_our_words() -> None:
 
     contents = [event.result.content for event in events if isinstance(event, e.ToolInterrupted)]
     assert contents == [WORDS[Outcome.CANCELLED]] * 2
+
+
+@pytest.mark.parametrize("given", [i.PostMessage, i.Replan])
+def test_a_call_that_was_to_be_run_again_may_have_run_when_a_message_comes_first(
+    given: type[i.PostMessage | i.Replan],
+) -> None:
+    told = Told(an_agent(limits=Limits(parallel_tools=1)))
+    told.begun().answered(an_answer("", a_call("A", IDEMPOTENT), a_call("B")))
+    told.paused().lost()
+    assert told.turn.status is Status.PAUSED
+
+    told.tell(given(message=a_message("no, this", "m2")))
+
+    outcomes = [(event.result.call_id, event.result.outcome) for event in interruptions(told)]
+    assert outcomes == [("A", Outcome.UNKNOWN), ("B", Outcome.SUPERSEDED)]
 
 
 def test_a_lost_call_is_told_of_in_the_words_of_its_agent() -> None:
