@@ -299,6 +299,8 @@ class Turn:
                 return "MODEL"
             case RetryScheduled() | ToolRetryScheduled():
                 return "RETRY"
+            case WaitingForUser():
+                return "USER_INPUT"
             case _:
                 return None
 

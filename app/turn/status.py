@@ -65,7 +65,7 @@ class LimitName(StrEnum):
     TOOL_CALLS = "max_tool_calls"
 
 
-SuspensionType: TypeAlias = Literal["MODEL", "RETRY"]
+SuspensionType: TypeAlias = Literal["MODEL", "RETRY", "USER_INPUT"]
 """What a suspended turn waits for."""
 
 

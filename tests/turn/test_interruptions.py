@@ -164,6 +164,7 @@ def test_what_a_turn_is_suspended_for_is_known_while_it_is() -> None:
     assert flaky.turn.suspension_type is None
     assert flaky.finished("A", outcome=Outcome.ERROR).turn.suspension_type == "RETRY"
     assert flaky.posted().turn.suspension_type is None
+    assert flaky.asked().turn.suspension_type == "USER_INPUT"
 
 
 def test_tokens_of_an_answer_that_is_none_are_counted() -> None:
