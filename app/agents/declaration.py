@@ -101,6 +101,7 @@ class Agent:
             interruption_text=MappingProxyType(
                 {Outcome(outcome): text for outcome, text in self.interruption_text.items()}
             ),
+            has_hooks=self.hooks is not None,
         )
         by_name = {tool.spec.name: tool for tool in self.tools}
         return LoadedAgent(

@@ -110,6 +110,8 @@ class Agent:
     limits: Limits = field(default_factory=Limits)
     interruption_text: Mapping[Outcome, str] = field(default_factory=dict[Outcome, str])
     """Templates of what the model reads of a call that was interrupted, by its outcome."""
+    has_hooks: bool = False
+    """Whether hooks are to hear of a user's message before a step follows it."""
 
     def tool(self, name: str) -> ToolSpec | None:
         """The tool of that name, or `None` when this version has no such tool."""

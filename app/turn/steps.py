@@ -26,7 +26,8 @@ def begin_next(
     """Begin whatever is due, or stop the turn: cancelled, paused, at a limit, with a question.
 
     This is the boundary at which messages that steer are heard (T9). One that a limit leaves
-    without an answer is not: it stays in the queue.
+    without an answer is not: it stays in the queue. Where there are hooks, nothing is begun behind
+    one in the same commit: they hear of it first.
     """
     if turn.cancel_requested:
         return cancelled(turn)
@@ -38,6 +39,8 @@ def begin_next(
     broken = broken_limit(after, limits, at=at)
     if broken is not None:
         return _stopped_by(broken, turn, limits, at)
+    if heard and agent.has_hooks:
+        return heard
     if isinstance(after.state, ToolsDue):
         return begin_tools(after, agent, attempt_id, at=at)
     if after.questions:

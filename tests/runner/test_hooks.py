@@ -369,6 +369,20 @@ class Asking(Hooks):
         return output
 
 
+class AsksAbout(Hooks):
+    """Asks about one message, and writes down all that it is told of."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.heard: list[str] = []
+
+    @override
+    async def on_message(self, run: Run, message: UserMessage) -> None:
+        self.heard.append(text_of(message.content))
+        if self.heard[-1] == self.text:
+            raise Ask("Which one?")
+
+
 @pytest.mark.parametrize(
     ("where", "steps", "heard"),
     [
@@ -402,6 +416,31 @@ async def test_case_143_a_hook_that_asks_makes_the_turn_wait_and_the_answer_goes
     assert record.user_messages == ["m1", "m2"]
     assert sum(isinstance(m, QuestionMessage) for m in record.transcript) == 1
     assert asking.heard == heard
+
+
+async def test_every_message_that_steers_is_told_also_behind_a_question_about_one(
+    database_dsn: str, settings: Settings
+) -> None:
+    asking, gate = AsksAbout("Tokyo"), asyncio.Event()
+    model = Model([[gate, says("Booked.")], [says("Booked again.")]])
+    async with bench(database_dsn, settings, model, hooks=asking) as one:
+        turn_id = await one.post()
+        driving = asyncio.create_task(one.run())
+        await one.until_stored(turn_id, "MODEL_STARTED")
+        await one.say("Tokyo", "m2", when_running="steer")
+        await one.say("On Monday.", "m3", when_running="steer")
+        gate.set()
+        await driving
+        waiting = await check_whole(one, turn_id)
+        await one.say("The city.", "m4")
+        await one.run()
+        record = await check_whole(one, turn_id)
+
+    assert isinstance(waiting.turn.state, WaitingForUser)
+    assert waiting.turn.counters.model_attempts == 1
+    assert asking.heard == ["Go.", "Tokyo", "On Monday.", "The city."]
+    assert record.turn.status is Status.COMPLETED
+    assert record.user_messages == ["m1", "m2", "m3", "m4"]
 
 
 async def test_a_question_asked_while_a_turn_goes_on_with_its_tools_leaves_them_due(

@@ -1,5 +1,7 @@
 """Messages that wait: for the turn's end, or for its next boundary (T8, T9)."""
 
+from dataclasses import replace
+
 import pytest
 
 from app.turn import inputs as i
@@ -287,6 +289,16 @@ def test_a_message_that_steers_waits_behind_a_question_and_follows_the_answer() 
 
     said = [m.message_id for m in told.transcript.values() if isinstance(m, UserMessage)]
     assert said == ["m1", "m3", "m2"]
+
+
+def test_where_there_are_hooks_they_hear_of_the_message_before_anything_is_begun() -> None:
+    told = Told(replace(an_agent(), has_hooks=True)).begun().steered()
+
+    told.answered(an_answer("Done."))
+
+    assert told.types[-3:] == ["STEP_COMPLETED", "INPUT_PROMOTED", "MESSAGE_ADDED"]
+    assert told.turn.unread == (2,)
+    assert told.begun().types == ["STEP_STARTED", "MODEL_STARTED"]
 
 
 def test_a_pause_comes_before_the_message_and_the_message_before_the_calls() -> None:
