@@ -100,8 +100,8 @@ def request_to(services: Services, draft: Draft, active: StoredTurn) -> PostMess
         AgentVersionUnavailable: the turn's agent cannot be loaded here.
     """
     _leaves_room(draft, active.turn)
-    if draft.when_running == "reject" or active.turn.status in BLOCKED:
-        require_agent(services, active)  # a message that waits runs nothing, so it needs none (T97)
+    if active.turn.status in BLOCKED:
+        require_agent(services, active)  # to a turn at work a message runs nothing (T7, T8, T97)
     message = UserMessage(message_id=draft.message_id, content=draft.content)
     return PostMessage(message=message, when_running=draft.when_running)
 

@@ -14,6 +14,7 @@ from app.services.deps import Caller, Services
 from app.services.errors import Contended, Forbidden
 from app.services.found import get_turn, require_agent
 from app.turn.actions import Action, actions
+from app.turn.decide_requests import does_not_fit
 from app.turn.failures import FailureRecord
 from app.turn.ids import ConversationId, TurnId
 from app.turn.inputs import (
@@ -142,6 +143,8 @@ async def resume_under(
     if not caller.principal.may_change_limits:
         raise Forbidden("only an operator changes the limits of a turn")
     stored = await get_turn(services, caller, turn_id)
+    if stored.turn.status not in BLOCKED:
+        raise does_not_fit(stored.turn, _ACTIONS[Resume])
     limits = stored.turn.limits_under(require_agent(services, stored).agent)
     given = Resume(limits=replace(limits, **change))
     return await resume(services, caller, turn_id, given, expected_version=expected_version)

@@ -70,7 +70,7 @@ _NEED_NO_AGENT = frozenset({"PAUSE", "CANCEL", "QUEUE", "STEER"})
 
 
 def _without_agent(action: Action) -> Action:
-    if action.command in _NEED_NO_AGENT:
+    if action.command in _NEED_NO_AGENT or action == _NO_MESSAGE:
         return action
     return replace(action, enabled=False, reason="agent_version_unavailable")
 

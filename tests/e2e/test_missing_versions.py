@@ -62,14 +62,20 @@ async def test_a_message_queued_behind_a_turn_whose_version_is_gone_is_answered_
         provider.script("tales", [{"text": "never"}, {"text": "Once upon a time."}])
         async with running_service(database_dsn, settings, agents=[teller("2")]) as service:
             path = "/conversations/c1/messages"
+            refused = await service.client.post(path, json=said)
             queued = await service.client.post(path, json=said | {"whenRunning": "queue"})
             await service.client.post(f"/turns/{sent['turnId']}/cancel")
             ended = await service.at_rest(sent["turnId"])
+            changes = {"limits": {"maxSteps": 9}}
+            late = await service.resume(sent["turnId"], {"command": "RESUME", "changes": changes})
             again = await service.client.post(path, json=said)
             following = await service.at_rest(again.json()["turnId"])
 
+    busy = assert_problem(refused, 409, "conversation_busy")  # it would run nothing (T7, T97)
+    assert {"command": "MESSAGE", "enabled": False, "reason": "at_work"} in busy["allowedActions"]
     assert (queued.status_code, queued.json()["turnId"]) == (202, sent["turnId"])
     assert (ended["status"], ended["agentVersion"]) == ("CANCELLED", "1")
+    assert_problem(late, 409, "turn_terminal")
     assert (following["status"], following["agentVersion"]) == ("COMPLETED", "2")
 
 
