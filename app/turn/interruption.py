@@ -77,7 +77,7 @@ def skipped(call: OpenCall, message_id: MessageId) -> Interruption:
         InterruptionReason.USER_MESSAGE,
         source_message_id=message_id,
     )
-    if call.may_have_run:
+    if answered.result.outcome is Outcome.UNKNOWN:
         return answered
     return e.ToolSkipped(
         position=call.position, result=answered.result, source_message_id=message_id
@@ -87,9 +87,9 @@ def skipped(call: OpenCall, message_id: MessageId) -> Interruption:
 def outcome_when_overtaken(call: OpenCall) -> Outcome:
     """What becomes of a call that a message came before.
 
-    One that may have run, and was to be run again, is `unknown`: nobody looks any more.
+    One that may have done something, and was to be run again, is `unknown`: nobody looks any more.
     """
-    return Outcome.UNKNOWN if call.may_have_run else Outcome.SUPERSEDED
+    return Outcome.UNKNOWN if call.may_have_had_effect else Outcome.SUPERSEDED
 
 
 def closing(turn: Turn, words: str, reason: InterruptionReason) -> tuple[e.Event, ...]:
@@ -104,7 +104,7 @@ def closing(turn: Turn, words: str, reason: InterruptionReason) -> tuple[e.Event
 
 def _outcome_at_end(call: OpenCall) -> Outcome:
     """A begun call is `unknown`: stopping our side does not show that nothing was done."""
-    return Outcome.UNKNOWN if call.may_have_run else Outcome.CANCELLED
+    return Outcome.UNKNOWN if call.may_have_had_effect else Outcome.CANCELLED
 
 
 def in_words_of(agent: Agent | None, turn: Turn, events: Iterable[e.Event]) -> tuple[e.Event, ...]:

@@ -31,3 +31,12 @@ class OpenCall:
     def may_have_run(self) -> bool:
         """Whether there is an attempt whose end is not known."""
         return self.attempt > self.failures
+
+    @property
+    def may_have_had_effect(self) -> bool:
+        """Whether nobody can say that nothing was done.
+
+        A tool that writes is tried again only when it said so itself, and one that reads does
+        nothing; but the error of an idempotent one does not show how far it came.
+        """
+        return self.may_have_run or (self.failures > 0 and self.effect is Effect.IDEMPOTENT)

@@ -7,7 +7,7 @@ import pytest
 
 from app.turn import events as e
 from app.turn import inputs as i
-from app.turn.agent import Limits
+from app.turn.agent import Effect, Limits
 from app.turn.decide import decide_request
 from app.turn.interruption import WORDS, in_words_of, interrupted, unknown_placeholders
 from app.turn.status import Status
@@ -82,6 +82,20 @@ def test_a_call_that_was_to_be_run_again_may_have_run_when_a_message_comes_first
 
     outcomes = [(event.result.call_id, event.result.outcome) for event in interruptions(told)]
     assert outcomes == [("A", Outcome.UNKNOWN), ("B", Outcome.SUPERSEDED)]
+
+
+@pytest.mark.parametrize("given", [i.Cancel(), i.PostMessage(message=a_message("no", "m2"))])
+def test_the_error_of_an_idempotent_call_does_not_show_that_nothing_was_done(
+    given: i.Request,
+) -> None:
+    stubborn = replace(FLAKY, effect=Effect.IDEMPOTENT)
+    told = Told(replace(an_agent(), tools=(stubborn,))).begun()
+    told.answered(an_answer("", a_call("A", stubborn))).finished("A", outcome=Outcome.ERROR)
+    assert told.turn.status is Status.RETRY_SCHEDULED
+
+    told.tell(given)
+
+    assert [event.result.outcome for event in interruptions(told)] == [Outcome.UNKNOWN]
 
 
 def test_a_lost_call_is_told_of_in_the_words_of_its_agent() -> None:
