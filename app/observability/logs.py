@@ -2,10 +2,13 @@
 
 import logging
 import sys
-from typing import Literal
+import traceback
+from typing import Literal, TextIO
 
 import structlog
-from structlog.typing import Processor
+from structlog.typing import ExcInfo, Processor
+
+from app.turn.causes import causes
 
 _QUIET = ("alembic", "asyncio", "httpx", "httpcore", "uvicorn")
 
@@ -37,8 +40,25 @@ def configure_logging(*, level: str, form: Literal["console", "json"]) -> None:
 def _renderers(form: Literal["console", "json"]) -> list[Processor]:
     strip = structlog.stdlib.ProcessorFormatter.remove_processors_meta
     if form == "json":
-        return [strip, structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
-    # The renderer's own tracebacks show local variables: tokens, and what people said.
-    plain = structlog.dev.plain_traceback
+        faults = structlog.processors.ExceptionRenderer(_kinds_and_places)
+        return [strip, faults, structlog.processors.JSONRenderer()]
     colors = sys.stderr.isatty()
-    return [strip, structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=plain)]
+    return [strip, structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=_written)]
+
+
+def _written(out: TextIO, exc_info: ExcInfo) -> None:
+    out.write(_kinds_and_places(exc_info))
+
+
+def _kinds_and_places(exc_info: ExcInfo) -> str:
+    """What was raised and where, innermost last, without what it says.
+
+    The words of an exception, like the local variables around it, may be what people said, what a
+    provider answered, or a secret: pydantic quotes its input, a driver its parameters.
+    """
+    told = [
+        f"{type(error).__module__}.{type(error).__qualname__}\n"
+        + "".join(traceback.format_tb(error.__traceback__))
+        for error in causes(exc_info[1])
+    ]
+    return "came from\n".join(told).rstrip()
