@@ -44,6 +44,7 @@ PROBLEMS: Mapping[str, Kind] = {
     "unsupported_media_type": Kind(415, "The request's body is not plain JSON."),
     "payload_invalid": Kind(422, "The request says something that cannot be."),
     "idempotency_key_reused": Kind(422, "The key was used for another request."),
+    "messages_not_allowed": Kind(422, "A resume takes no messages."),
     "messages_required": Kind(422, "A message needs content."),
     "bad_request": Kind(400, "The request cannot be understood."),
     "cursor_invalid": Kind(400, "The cursor is not one of this list or stream."),

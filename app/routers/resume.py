@@ -3,7 +3,8 @@
 from typing import Annotated, TypeAlias
 
 from fastapi import APIRouter, Body, Response
-from pydantic import Discriminator, Field, Tag
+from pydantic import BeforeValidator, Discriminator, Field, Tag
+from pydantic_core import PydanticCustomError
 
 from app.http.etags import TURN_HEADERS
 from app.http.openapi import may_answer
@@ -37,6 +38,20 @@ from app.turn.inputs import ContinueNow, Resume, Retry, RetryModel
 router = APIRouter(prefix="/turns/{turnId}/resume", tags=["turns"])
 
 
+def _without_messages(body: object) -> object:
+    """A resume adds no message of its own; `REPLAN_WITH_MESSAGE` carries one (T12, C4)."""
+    if _names(body, "messages"):
+        raise PydanticCustomError(
+            "messages_not_allowed",
+            "send a message to the conversation, or REPLAN_WITH_MESSAGE with one message",
+        )
+    return body
+
+
+def _names(body: object, field: str) -> bool:
+    return isinstance(body, dict) and field in body
+
+
 def _form(body: object) -> str | None:
     if not isinstance(body, dict):
         return None
@@ -64,6 +79,7 @@ ResumeBody: TypeAlias = Annotated[
         "RESUME, USER_INPUT with a text, REPLAN_WITH_MESSAGE with a message, or APPROVE_TOOL, "
         "REJECT_TOOL, TOOL_RESULT or TOOL_ERROR with a callId",
     ),
+    BeforeValidator(_without_messages),
 ]
 
 
@@ -78,6 +94,7 @@ ResumeBody: TypeAlias = Annotated[
         "forbidden",
         "turn_not_blocked",
         "turn_terminal",
+        "messages_not_allowed",
         "wrong_command",
         "correlation_mismatch",
         "retry_not_due",

@@ -114,7 +114,6 @@ async def test_an_if_match_of_any_or_of_the_weak_version_is_taken(rig: Rig, tag:
         ([], "command"),
         ("RETRY", "command"),
         ({"command": "RETRY", "failureId": "f"}, "failureId"),
-        ({"command": "CONTINUE", "messages": []}, "messages"),
         ({"failureId": "f", "message": "hi"}, "message"),
         ({"command": "RETRY_MODEL"}, "failureId"),
         ({"command": "RETRY_MODEL", "failureId": None}, "failureId"),
@@ -250,3 +249,21 @@ async def test_a_resume_with_accept_event_stream_answers_with_what_it_brings(rig
     events = [line for line in answer.text.splitlines() if line.startswith(("id:", "event:"))]
     assert events[:2] == [f"id: {waiting['version'] + 1}", "event: TURN_RESUMED"]
     assert events[-1] == "event: TURN_COMPLETED"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"command": "CONTINUE", "messages": []},
+        {"failureId": "f", "messages": [{"content": "hi"}]},
+        {"command": "REPLAN_WITH_MESSAGE", "message": {"content": "hi"}, "messages": None},
+    ],
+    ids=["a command", "a retry in short", "beside the one message"],
+)
+async def test_a_resume_takes_no_messages(
+    rig: Rig, still: dict[str, Any], body: dict[str, object]
+) -> None:
+    answer = await rig.post(f"/turns/{still['turnId']}/resume", body)
+
+    assert_problem(answer, 422, "messages_not_allowed")
+    assert await unchanged(rig, still)
