@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from app.ports import InterruptedCall, StoredTurn, VersionConflict
+from app.runner.commit import VersionMoved
 from app.runner.exact_agent import exact_agent
 from app.services.deps import Caller, Services
 from app.services.errors import Contended, Forbidden
@@ -52,6 +53,7 @@ _ACTIONS = {
     Cancel: "CANCEL",
 }
 _LOOK_SECONDS = 1.0
+_MOST_TRIES = 10
 
 
 def offered(services: Services, turn: Turn) -> Sequence[Action]:
@@ -142,12 +144,20 @@ async def resume_under(
     """
     if not caller.principal.may_change_limits:
         raise Forbidden("only an operator changes the limits of a turn")
-    stored = await get_turn(services, caller, turn_id)
-    if stored.turn.status not in BLOCKED:
-        raise does_not_fit(stored.turn, _ACTIONS[Resume])
-    limits = stored.turn.limits_under(require_agent(services, stored).agent)
-    given = Resume(limits=replace(limits, **change))
-    return await resume(services, caller, turn_id, given, expected_version=expected_version)
+    for _ in range(_MOST_TRIES):
+        stored = await get_turn(services, caller, turn_id)
+        if stored.turn.status not in BLOCKED:
+            raise does_not_fit(stored.turn, _ACTIONS[Resume])
+        limits = stored.turn.limits_under(require_agent(services, stored).agent)
+        given = Resume(limits=replace(limits, **change))
+        # What is not named stays as it is, also when another operator has just changed it.
+        version = stored.turn.version if expected_version is None else expected_version
+        try:
+            return await resume(services, caller, turn_id, given, expected_version=version)
+        except VersionMoved:
+            if expected_version is not None:
+                raise
+    raise Contended("the turn changed again and again; send the command once more")
 
 
 async def pause(
