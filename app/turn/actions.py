@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal, TypeAlias
 
-from app.turn.decide_queue import MOST_QUEUED
+from app.turn.decide_queue import is_full
 from app.turn.failures import FailureType
 from app.turn.ids import FailureId
 from app.turn.state import (
@@ -105,7 +105,7 @@ _WITH_MESSAGE = (Action(command="MESSAGE"), Action(command="REPLAN_WITH_MESSAGE"
 
 def _queued(turn: Turn) -> tuple[Action, ...]:
     """A message with `whenRunning` queue or steer: it runs nothing, so it needs no agent."""
-    if len(turn.queue) >= MOST_QUEUED:
+    if is_full(turn):
         full: Reason = "queue_full"
         return (
             Action(command="QUEUE", enabled=False, reason=full),

@@ -15,10 +15,12 @@ from app.turn import events as e
 from app.turn import inputs as i
 from app.turn.errors import ConversationBusy, QueuedInputNotFound, TurnTerminal
 from app.turn.state import QueuedInput, Turn
-from app.turn.transcript import UserMessage
+from app.turn.transcript import TextPart, UserMessage
 
 MOST_QUEUED = 20
 """Messages in the queue of one turn; each is part of the stored turn."""
+MOST_CHARACTERS_QUEUED = 400_000
+"""Of all of them together: the turn is written anew at every commit, its queue with it."""
 
 
 def queued(
@@ -27,17 +29,38 @@ def queued(
     """The message waits; for a turn that is READY or RUNNING.
 
     Raises:
-        ConversationBusy: the queue is full, or the turn is about to be cancelled and so cannot be
-            steered.
+        ConversationBusy: the queue is full or would hold too much, or the turn is about to be
+            cancelled and so cannot be steered.
     """
     turn_id = turn.identity.turn_id
     if len(turn.queue) >= MOST_QUEUED:
         detail = f"{MOST_QUEUED} messages wait for turn {turn_id!r} already; withdraw one, or wait"
         raise ConversationBusy(turn, detail)
+    if _size(turn) + _length(message) > MOST_CHARACTERS_QUEUED:
+        detail = (
+            f"with this message more than {MOST_CHARACTERS_QUEUED} characters would wait for turn "
+            f"{turn_id!r}; withdraw another, or wait"
+        )
+        raise ConversationBusy(turn, detail)
     if mode == "steer" and turn.cancel_requested:
         detail = f"turn {turn_id!r} is about to be cancelled; queue the message for the next one"
         raise ConversationBusy(turn, detail)
     return (e.InputQueued(queued=QueuedInput(message=message, mode=mode, queued_at=at)),)
+
+
+def is_full(turn: Turn) -> bool:
+    """Whether not even a short message may be queued."""
+    return len(turn.queue) >= MOST_QUEUED or _size(turn) >= MOST_CHARACTERS_QUEUED
+
+
+def _size(turn: Turn) -> int:
+    return sum(_length(queued.message) for queued in turn.queue)
+
+
+def _length(message: UserMessage) -> int:
+    return sum(
+        len(part.text) if isinstance(part, TextPart) else len(part.url) for part in message.content
+    )
 
 
 def withdrawn(turn: Turn, given: i.Withdraw) -> tuple[e.Event, ...]:

@@ -9,13 +9,11 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from app.turn import events as e
-from app.turn.ids import CallId
-from app.turn.open_calls import OpenCall
+from app.turn.evolve_calls import asked_at, call_changed, failing, without_call
 from app.turn.state import (
     CallingModel,
     Cancelled,
     Completed,
-    Counters,
     Failed,
     LimitReached,
     ModelDue,
@@ -81,14 +79,14 @@ def _changed(turn: Turn, event: e.Event) -> Turn:  # noqa: C901, PLR0912 - it on
         case e.ModelStarted() | e.ModelText() | e.ModelReasoning() | e.ModelCompleted():
             return _model_changed(turn, event)
         case e.ToolRequested() | e.ToolStarted() | e.ToolAttemptFailed():
-            return _call_changed(turn, event)
+            return call_changed(turn, event)
         case e.ToolFailed(fails_turn=True):
-            return _without_call(_failing(turn), event.result.call_id)
+            return without_call(failing(turn), event.result.call_id)
         case e.ToolCompleted(question=str(question)):
             asking = replace(turn, questions=(*turn.questions, question))
-            return _without_call(asking, event.result.call_id)
+            return without_call(asking, event.result.call_id)
         case e.ToolCompleted() | e.ToolFailed() | e.ToolInterrupted() | e.ToolSkipped():
-            return _without_call(turn, event.result.call_id)
+            return without_call(turn, event.result.call_id)
         case e.TurnSuspended() | e.RetryWasScheduled() | e.TurnPaused() | e.TurnResumed():
             return _wait_changed(turn, event)
         case e.InputQueued() | e.InputPromoted() | e.InputWithdrawn():
@@ -100,9 +98,9 @@ def _changed(turn: Turn, event: e.Event) -> Turn:  # noqa: C901, PLR0912 - it on
         case e.OutputReady(output=output):
             return replace(turn, output=output)
         case e.StepStarted():
-            return replace(turn, counters=_count(turn, steps=1), unread=(), is_taken_up=True)
+            return replace(turn, counters=turn.counters.plus(steps=1), unread=(), is_taken_up=True)
         case e.ModelFailed():
-            counters = _count(turn, model_failures=1)
+            counters = turn.counters.plus(model_failures=1)
             return replace(turn, counters=counters, usage=_added(turn.usage, event.usage))
         case e.CancellationRequested():
             return replace(turn, cancel_requested=True)
@@ -159,7 +157,7 @@ def _model_changed(
 ) -> Turn:
     match event:
         case e.ModelStarted(attempt_id=attempt_id):
-            counters = _count(turn, model_attempts=1)
+            counters = turn.counters.plus(model_attempts=1)
             return replace(turn, state=CallingModel(attempt_id=attempt_id), counters=counters)
         case e.ModelText(offset=offset, text=text):
             stored = offset + len(text)
@@ -172,7 +170,7 @@ def _model_changed(
 
 
 def _answered(turn: Turn, event: e.ModelCompleted) -> Turn:
-    counters = replace(_count(turn, model_successes=1), consecutive_retries=0)
+    counters = replace(turn.counters.plus(model_successes=1), consecutive_retries=0)
     return replace(
         turn,
         state=ModelDue(),
@@ -191,84 +189,6 @@ def _said(turn: Turn, event: e.MessageAdded) -> Turn:
         is_repaired=turn.is_repaired or is_repair,
         unread=(*turn.unread, event.position) if is_users else turn.unread,
     )
-
-
-def _failing(turn: Turn) -> Turn:
-    if isinstance(turn.state, RunningTools):
-        return replace(turn, state=replace(turn.state, is_failing=True))
-    return turn
-
-
-def _call_changed(turn: Turn, event: e.ToolRequested | e.ToolStarted | e.ToolAttemptFailed) -> Turn:
-    match event:
-        case e.ToolRequested():
-            call = OpenCall(
-                call_id=event.call_id,
-                tool_name=event.tool_name,
-                effect=event.effect,
-                position=event.position,
-            )
-            state = ToolsDue(asked_at=_asked_at(turn), calls=(*turn.open_calls, call))
-            return replace(turn, state=state, next_position=event.position + 1)
-        case e.ToolStarted(call_id=call_id, attempt=attempt):
-            calls = tuple(
-                replace(call, attempt=attempt, in_flight=True, retry_at=None)
-                if call.call_id == call_id
-                else call
-                for call in turn.open_calls
-            )
-            running = RunningTools(
-                attempt_id=event.attempt_id, asked_at=_asked_at(turn), calls=calls
-            )
-            return replace(turn, state=running, counters=_count(turn, tool_calls=1))
-        case e.ToolAttemptFailed():
-            return _attempt_failed(turn, event)
-
-
-def _attempt_failed(turn: Turn, event: e.ToolAttemptFailed) -> Turn:
-    calls = tuple(
-        replace(
-            call,
-            in_flight=False,
-            failures=call.attempt,
-            retry_at=event.retry_at,
-            previous_error=event.error,
-            scheduled_at=event.retry_at,
-        )
-        if call.call_id == event.call_id
-        else call
-        for call in turn.open_calls
-    )
-    if isinstance(turn.state, RunningTools) and any(call.in_flight for call in calls):
-        return replace(turn, state=replace(turn.state, calls=calls))
-    return replace(turn, state=ToolsDue(asked_at=_asked_at(turn), calls=calls))
-
-
-def _without_call(turn: Turn, call_id: CallId) -> Turn:
-    calls = tuple(call for call in turn.open_calls if call.call_id != call_id)
-    counters = replace(turn.counters, consecutive_retries=0)
-    if isinstance(turn.state, Paused | ToolRetryScheduled | WaitingForUser):
-        return replace(turn, state=replace(turn.state, calls=calls), counters=counters)
-    if not calls:
-        return replace(turn, state=ModelDue(), counters=counters)
-    if isinstance(turn.state, RunningTools) and any(call.in_flight for call in calls):
-        return replace(turn, state=replace(turn.state, calls=calls), counters=counters)
-    return replace(turn, state=ToolsDue(asked_at=_asked_at(turn), calls=calls), counters=counters)
-
-
-def _asked_at(turn: Turn) -> int:
-    """Calls are asked for by the message just added, or by the one their round knows."""
-    match turn.state:
-        case (
-            ToolsDue(asked_at=asked_at)
-            | RunningTools(asked_at=asked_at)
-            | ToolRetryScheduled(asked_at=asked_at)
-        ):
-            return asked_at
-        case Paused(asked_at=int(asked_at)) | WaitingForUser(asked_at=int(asked_at)):
-            return asked_at
-        case _:
-            return turn.next_position - 1
 
 
 def _wait_changed(
@@ -305,7 +225,7 @@ def _asked(turn: Turn, question: str, event: e.TurnSuspended) -> Turn:
     state = WaitingForUser(
         question=question,
         requested_at=event.requested_at,
-        asked_at=_asked_at(turn) if calls else None,
+        asked_at=asked_at(turn) if calls else None,
         calls=calls,
     )
     unread = turn.unread[event.heard :]
@@ -318,7 +238,7 @@ def _paused(turn: Turn, event: e.TurnPaused) -> Paused:
         cause=event.cause,
         requested_at=event.requested_at,
         limit=event.limit,
-        asked_at=_asked_at(turn) if calls else None,
+        asked_at=asked_at(turn) if calls else None,
         calls=calls,
     )
 
@@ -335,7 +255,7 @@ def _resumed(turn: Turn, event: e.TurnResumed) -> Turn:
     calls = tuple(c if is_retry else replace(c, retry_at=None) for c in turn.open_calls)
     return replace(
         turn,
-        state=ToolsDue(asked_at=_asked_at(turn), calls=calls) if calls else ModelDue(),
+        state=ToolsDue(asked_at=asked_at(turn), calls=calls) if calls else ModelDue(),
         limits=event.limits or turn.limits,
         waited=turn.waited + event.waited,
         questions=() if is_said else turn.questions,
@@ -352,20 +272,20 @@ def _suspended(turn: Turn, event: e.TurnSuspended) -> WaitingForModel | ToolRetr
     return ToolRetryScheduled(
         requested_at=event.requested_at,
         due_at=event.next_runnable_at,
-        asked_at=_asked_at(turn),
+        asked_at=asked_at(turn),
         calls=turn.open_calls,
     )
 
 
 def _scheduled(turn: Turn, due_at: datetime) -> Turn:
     if isinstance(turn.state, ToolRetryScheduled):
-        return replace(turn, counters=_count(turn, retries=1))
+        return turn  # each of its retries was counted when its attempt failed
     if not isinstance(turn.state, WaitingForModel):
         message = "RETRY_SCHEDULED follows TURN_SUSPENDED"
         raise JournalError(message)
     waiting = turn.state
     state = RetryScheduled(record=waiting.record, requested_at=waiting.requested_at, due_at=due_at)
-    return replace(turn, state=state, counters=_count(turn, retries=1, consecutive_retries=1))
+    return replace(turn, state=state, counters=turn.counters.plus(retries=1, consecutive_retries=1))
 
 
 def _recovered(turn: Turn) -> Turn:
@@ -381,11 +301,6 @@ def _calling(turn: Turn) -> CallingModel:
         return turn.state
     message = "text of a model that was not called"
     raise JournalError(message)
-
-
-def _count(turn: Turn, **by: int) -> Counters:
-    counters = turn.counters
-    return replace(counters, **{name: getattr(counters, name) + n for name, n in by.items()})
 
 
 def _added(total: Usage, more: Usage) -> Usage:

@@ -12,7 +12,7 @@ Whoever picks up a turn in `CallingModel` or `RunningTools` without having begun
 knows that the step is lost (`app.turn.recovery`).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Literal, TypeAlias
 
@@ -170,11 +170,16 @@ class Counters:
     model_failures: int = 0
     """Recognised failures, those retried by themselves included."""
     retries: int = 0
-    """Automatic retries over the whole turn; never reduced."""
+    """Automatic retries scheduled over the whole turn, of its model and its tools; never reduced.
+    """
     consecutive_retries: int = 0
     """Automatic retries since the last success or command."""
     tool_calls: int = 0
     """Tools entered, second attempts included."""
+
+    def plus(self, **by: int) -> "Counters":
+        """The counters, those named higher by so much."""
+        return replace(self, **{name: getattr(self, name) + n for name, n in by.items()})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

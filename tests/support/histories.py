@@ -16,6 +16,7 @@
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from app.turn import events as e
 from app.turn.events import Event
@@ -154,7 +155,12 @@ def _check_counters(events: Sequence[Event], turn: Turn) -> None:
     assert counters.model_attempts == count(e.ModelStarted)
     assert counters.model_successes == count(e.ModelCompleted)
     assert counters.model_failures == count(e.ModelFailed)
-    assert counters.retries == count(e.RetryWasScheduled)
+    of_the_model = [
+        one
+        for one, then in pairwise(events)
+        if isinstance(one, e.TurnSuspended) and isinstance(then, e.RetryWasScheduled) and one.record
+    ]
+    assert counters.retries == len(of_the_model) + count(e.ToolAttemptFailed)
     assert counters.steps == count(e.StepStarted)
     assert counters.tool_calls == count(e.ToolStarted)
     spent = [

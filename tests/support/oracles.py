@@ -27,7 +27,7 @@ from app.turn.evolve import fold
 from app.turn.ids import TurnId, idempotency_key
 from app.turn.journal import TERMINAL_TYPES, Interruption
 from app.turn.state import CallingModel, Turn
-from app.turn.status import TERMINAL
+from app.turn.status import TERMINAL, PauseCause
 from app.turn.transcript import Message, Outcome, ToolResult, UserMessage
 from tests.support import story
 
@@ -251,11 +251,24 @@ def _sum(figures: Iterable[int | None]) -> int | None:
 
 def check_audit(record: Record) -> None:
     """Each commit of a command has one accepted row, and each failure one of its own."""
-    commands = [row.sequence for row in record.journal if _by_a_person(row, record.turn)]
+    asked_to_pause = False
+    commands: list[int] = []
+    for row in record.journal:
+        paused = any(_is_a_persons_pause(event) for event in row.events) and not asked_to_pause
+        if paused or _by_a_person(row, record.turn):
+            commands.append(row.sequence)
+        for event in row.events:
+            asked_to_pause = isinstance(event, e.PauseRequested) or (
+                asked_to_pause and not isinstance(event, e.TurnPaused)
+            )
     rows = [row["version_after"] for row in record.audit if row["version_after"] is not None]
     assert rows == commands
     failed = [x.record.failure_id for x in record.events if isinstance(x, e.ModelFailed)]
     assert record.failures == failed
+
+
+def _is_a_persons_pause(event: e.Event) -> bool:
+    return isinstance(event, e.TurnPaused) and event.cause is PauseCause.PERSON
 
 
 def _by_a_person(row: JournalRow, turn: Turn) -> bool:

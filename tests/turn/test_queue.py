@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from app.turn import inputs as i
+from app.turn.actions import actions
 from app.turn.agent import Limits, RetryPolicy
-from app.turn.decide_queue import MOST_QUEUED
+from app.turn.decide_queue import MOST_CHARACTERS_QUEUED, MOST_QUEUED
 from app.turn.errors import ConversationBusy, QueuedInputNotFound, TurnTerminal
 from app.turn.events import StepRecovered
 from app.turn.start import succeed
@@ -106,6 +107,18 @@ def test_a_full_queue_takes_no_more(mode: str) -> None:
 
     with pytest.raises(ConversationBusy, match="20 messages"):
         told.queued() if mode == "queue" else told.steered()
+
+
+def test_a_queue_holds_so_many_characters_and_a_short_message_may_still_fit() -> None:
+    half = "x" * (MOST_CHARACTERS_QUEUED // 2)
+    told = Told().begun().queued(half, "q1")
+
+    with pytest.raises(ConversationBusy, match="400000 characters"):
+        told.queued(half + "x", "q2")
+    told.queued(half, "q3")
+    with pytest.raises(ConversationBusy):
+        told.queued("x", "q4")
+    assert [a.enabled for a in actions(told.turn, at=told.at) if a.command == "QUEUE"] == [False]
 
 
 def test_a_queued_message_stays_queued_while_the_turn_waits() -> None:
