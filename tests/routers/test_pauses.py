@@ -1,10 +1,15 @@
 """Pausing a turn and going on with it, over HTTP."""
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
+from app.ports import Scope, StoredTurn, TurnStore
+from app.services.turns import resume_under
+from app.turn.ids import TurnId
 from tests.http.rig import Rig, assert_problem, unchanged
+from tests.support.bench import CALLER as OPERATOR
 
 
 async def paused(rig: Rig) -> dict[str, Any]:
@@ -106,3 +111,36 @@ async def test_changes_that_make_no_sense_are_refused(
 
     assert_problem(answer, 422, "payload_invalid")
     assert await unchanged(rig, still)
+
+
+async def test_of_two_operators_who_change_limits_neither_undoes_the_other(rig: Rig) -> None:
+    turn_id = TurnId((await rig.running())["turnId"])
+    services, one = rig.service.runtime.services, f"/turns/{turn_id}"
+    await rig.post(f"{one}/pause")
+    seen = await services.turns.find(OPERATOR.principal.scope, turn_id)
+    changes = {"command": "RESUME", "changes": {"limits": {"maxSteps": 50}}}
+    assert (await rig.post(f"{one}/resume", changes)).status_code == 202
+    await rig.post(f"{one}/pause")
+
+    late = replace(services, turns=cast("TurnStore", _LateTurns(services.turns, seen)))
+    done = await resume_under(late, OPERATOR, turn_id, {"max_iterations": 7})
+
+    limits = done.stored.turn.limits
+    assert limits is not None
+    assert (limits.max_steps, limits.max_iterations) == (50, 7)
+    await rig.post(f"{one}/cancel")
+
+
+class _LateTurns:
+    """A store of turns whose first look shows a turn as it was a while ago."""
+
+    def __init__(self, turns: TurnStore, seen: StoredTurn | None) -> None:
+        self._turns = turns
+        self._seen = seen
+
+    async def find(self, scope: Scope, turn_id: TurnId) -> StoredTurn | None:
+        seen, self._seen = self._seen, None
+        return seen or await self._turns.find(scope, turn_id)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever else a store has
+        return getattr(self._turns, name)
