@@ -16,7 +16,7 @@ A result is kept as soon as it is known, in the place its call has reserved (T45
 """
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from app.turn import events as e
 from app.turn import inputs as i
@@ -37,7 +37,7 @@ def tools_finished(
     turn: Turn, state: RunningTools, given: i.ToolsFinished, agent: Agent, *, at: datetime
 ) -> tuple[e.Event, ...]:
     """The results are kept, and what the round makes possible next begins (T45, T46, case 124)."""
-    ended = tuple(_results(state, given, agent, at))
+    ended = tuple(_results(turn, state, given, agent, at))
     results = (*ended, *given_up(turn, ended, agent))
     after = advance(turn, results)
     is_failing = state.is_failing or any(_fails_turn(event) for event in results)
@@ -69,18 +69,24 @@ def _fails_turn(event: e.Event) -> bool:
 
 
 def _results(
-    state: RunningTools, given: i.ToolsFinished, agent: Agent, at: datetime
+    turn: Turn, state: RunningTools, given: i.ToolsFinished, agent: Agent, at: datetime
 ) -> Iterator[e.Event]:
-    """In declared order, whatever the order of arrival; unknown and closed calls are left out."""
+    """In declared order, whatever the order of arrival; unknown and closed calls are left out.
+
+    Where the turn is about to end no attempt is followed by another (case 125).
+    """
+    is_ending = turn.cancel_requested or state.is_failing
     by_id = {call.call_id: call for call in given.finished}
     for call in state.calls:
         finished = by_id.get(call.call_id)
         if call.in_flight and finished is not None:
-            yield _result(call, finished, agent.tool(call.tool_name), given.chance, at)
+            spec = agent.tool(call.tool_name)
+            delay = None if is_ending else _delay(call, finished, spec, given.chance)
+            yield _result(call, finished, spec, None if delay is None else at + delay)
 
 
 def _result(
-    call: OpenCall, finished: i.FinishedCall, spec: ToolSpec | None, chance: float, at: datetime
+    call: OpenCall, finished: i.FinishedCall, spec: ToolSpec | None, retry_at: datetime | None
 ) -> e.Event:
     if finished.question is not None:
         return _asked(call, finished.question)
@@ -92,13 +98,13 @@ def _result(
     )
     if finished.outcome is Outcome.COMPLETED:
         return e.ToolCompleted(position=call.position, result=result)
-    if spec is not None and _is_tried_again(call, finished, spec):
+    if retry_at is not None:
         return e.ToolAttemptFailed(
             call_id=call.call_id,
             tool_name=call.tool_name,
             attempt=call.attempt,
             error=finished.content,
-            retry_at=at + jittered(spec.retry, call.failures, chance),
+            retry_at=retry_at,
         )
     fails = spec is not None and spec.on_error in {OnError.FAIL_TURN, OnError.RETRY_THEN_FAIL}
     return e.ToolFailed(position=call.position, result=result, fails_turn=fails)
@@ -114,7 +120,14 @@ def _asked(call: OpenCall, question: str) -> e.ToolCompleted:
     return e.ToolCompleted(position=call.position, result=result, question=question)
 
 
-def _is_tried_again(call: OpenCall, finished: i.FinishedCall, spec: ToolSpec) -> bool:
-    """Only what may run again, or says itself that nothing was done (the tool's `NotDone`)."""
+def _delay(
+    call: OpenCall, finished: i.FinishedCall, spec: ToolSpec | None, chance: float
+) -> timedelta | None:
+    """How long until the next attempt; `None` when this one's error is the call's result.
+
+    Only what may run again is tried again, or what says itself that nothing was done (`NotDone`).
+    """
+    if spec is None or spec.on_error not in _RETRIES or call.failures >= spec.retry.max_retries:
+        return None
     may_run_again = spec.effect is not Effect.WRITES or finished.outcome is Outcome.NOT_STARTED
-    return spec.on_error in _RETRIES and may_run_again and call.failures < spec.retry.max_retries
+    return jittered(spec.retry, call.failures, chance) if may_run_again else None

@@ -235,7 +235,10 @@ async def test_a_worker_that_takes_its_own_turn_again_drives_it_once_and_keeps_i
     """When its claim has run out unnoticed, as after the machine has slept."""
     gate = asyncio.Event()
     model = Model([[gate, says("Lost.")], [gate, says("Done.")]])
-    async with bench(database_dsn, settings, model) as one, claims(one.dsn) as queue:
+    async with (
+        bench(database_dsn, settings, model) as one,
+        claims(one.dsn, lease_seconds=3) as queue,
+    ):
         asleep = FaultyRenewals(queue, "not sent")
         turn_id = await one.post()
         async with working(a_worker(one, asleep)):
