@@ -37,11 +37,19 @@ from app.turn.ids import ActorId, TenantId
 
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotency-Replayed"
-"""The header of an answer that was given before: `true`."""
+"""The header of an answer to what had its effect before: `true`."""
+REPLAYED_HEADER: dict[str, Any] = {
+    REPLAYED: {
+        "description": "`true` when the request had been taken before, by its `Idempotency-Key` or "
+        "its `messageId`, and has had no further effect.",
+        "schema": {"type": "string", "enum": ["true"]},
+    }
+}
+"""How that header of an answer is described."""
 KEY_PATTERN = r"^[\x21-\x7e]{1,255}$"
 _KEY = re.compile(KEY_PATTERN)
 _REFUSED = HTTPStatus.BAD_REQUEST
-_NOT_OF_THE_REPLY = frozenset({"content-length", "x-request-id"})
+_NOT_OF_THE_REPLY = frozenset({"content-length", "x-request-id", REPLAYED.lower()})
 
 _log = structlog.get_logger("app.idempotency")
 

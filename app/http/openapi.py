@@ -12,6 +12,7 @@ from fastapi import FastAPI
 from typing_extensions import override
 
 from app.http.auth import COOKIE, SIGN_IN_PATH
+from app.http.idempotency import REPLAYED_HEADER
 from app.http.problems import MEDIA_TYPE, PROBLEMS
 
 Schema: TypeAlias = dict[str, Any]
@@ -76,6 +77,8 @@ def _complete_operation(path: str, method: str, operation: Schema) -> None:
         codes |= _OF_BODIES if is_open else _OF_BODIES | _OF_COMMANDS
     if method == "post" and not is_open:
         codes |= _OF_KEYS
+        for response in operation["responses"].values():
+            response["headers"] = response.get("headers", {}) | REPLAYED_HEADER
     if "requestBody" in operation:
         codes.add("payload_invalid")
     operation |= may_answer(*codes)

@@ -10,7 +10,7 @@ from typing import Annotated, Protocol, TypeAlias
 
 from fastapi import Depends, Header, Request, Response
 
-from app.http.idempotency import HEADER, RequestKey, kept_reply, request_key
+from app.http.idempotency import HEADER, REPLAYED, RequestKey, kept_reply, request_key
 from app.ports import ConversationSummary, KeptReply, StoredTurn
 from app.routers.answers import events_after, json_answer, turn_headers, turn_resource
 from app.routers.deps import AppState, CallerDep, LanguageDep, Prefer, StateDep
@@ -31,6 +31,11 @@ class Outcome(Protocol):
     @property
     def seen_version(self) -> int:
         """The turn's version before: events behind it are what the command brought."""
+        ...
+
+    @property
+    def is_replay(self) -> bool:
+        """Whether the command had been taken before, so that it has no further effect."""
         ...
 
 
@@ -58,11 +63,17 @@ class Exchange:
     ) -> Response:
         """Carry out `command` and answer as its caller prefers: with the turn or its events.
 
-        The turn is a 202 unless `render` says otherwise.
+        The turn is a 202 unless `render` says otherwise. A replay is marked as one.
         """
         render = render or self._accepted
         wait = 0 if self.wants_events else self.prefer.wait_seconds
         done = await command(self._keeping(render, wait))
+        response = await self._answer(done, render)
+        if done.is_replay:
+            response.headers[REPLAYED] = "true"
+        return response
+
+    async def _answer(self, done: Outcome, render: Render) -> Response:
         if self.wants_events:
             return events_after(
                 self.state, self.caller, done.stored, done.seen_version, self.language

@@ -35,9 +35,10 @@ async def post_a_message(
     The conversation is made when it is new. While its turn is at work, `whenRunning` lets the
     message wait (`queue`, answered with the turn that holds it until it opens the next one) or be
     heard by that turn at its next boundary (`steer`). A message whose `messageId` is known has no
-    further effect and answers with the turn that has it. `Prefer: wait=20` waits until the turn
-    rests, at most 60 s; `Accept: text/event-stream` answers with the turn's events. With
-    `dryRun=true` the answer says what the message would do, and nothing is done.
+    further effect and answers with the turn that has it, marked `Idempotency-Replayed: true`.
+    `Prefer: wait=20` waits until the turn rests, at most 60 s; `Accept: text/event-stream` answers
+    with the turn's events. With `dryRun=true` the answer says what the message would do, and
+    nothing is done.
     """
     return await answer_to(exchange, body, conversation_id, is_dry_run=dry_run)
 

@@ -43,6 +43,8 @@ class Posted:
     stored: StoredTurn
     seen_version: int
     """The turn's version before the message: events behind it are what the message brought."""
+    is_replay: bool = False
+    """Its id was known: it had been taken before, as far as this process can tell."""
 
 
 async def post_message(services: Services, caller: Caller, draft: Draft) -> Posted:
@@ -65,7 +67,7 @@ async def post_message(services: Services, caller: Caller, draft: Draft) -> Post
         )
         if (known := turn_that_has(draft, found)) is not None:
             stored = await _taken_before(services, caller, draft, known)
-            return Posted(stored=stored, seen_version=0)
+            return Posted(stored=stored, seen_version=0, is_replay=True)
         try:
             posted = await _decided(services, caller, draft, found, digest)
         except OutcomeUnknown:
@@ -171,7 +173,7 @@ async def replan(
         )
         if (known := turn_that_has(draft, found)) is not None:
             taken = await _taken_before(services, caller, draft, known)
-            return Posted(stored=taken, seen_version=0)
+            return Posted(stored=taken, seen_version=0, is_replay=True)
         if stored.turn.status in BLOCKED:
             require_agent(services, stored)
         audit = caller.entry(

@@ -104,6 +104,11 @@ class Commanded:
     seen_version: int
     """The version before the command: events behind it are what the command brought."""
 
+    @property
+    def is_replay(self) -> bool:
+        """Never: without a key a command that comes again is decided anew (C20)."""
+        return False
+
 
 async def resume(
     services: Services,

@@ -152,7 +152,8 @@ def test_every_answer_that_is_a_turn_has_its_version_and_its_place() -> None:
             shown = str(response.get("content", {}).get("application/json", {}).get("schema", {}))
             is_a_turn = shown.endswith(("/TurnOutput'}", "/PostedTurnOutput'}"))
 
-            assert is_a_turn == ("headers" in response), (method, path, status)
+            is_placed = {"ETag", "Location"} <= response.get("headers", {}).keys()
+            assert is_a_turn == is_placed, (method, path, status)
 
 
 def test_nothing_of_the_frameworks_own_errors_is_left() -> None:
@@ -162,3 +163,11 @@ def test_nothing_of_the_frameworks_own_errors_is_left() -> None:
 def test_a_route_cannot_name_a_problem_that_is_none() -> None:
     with pytest.raises(KeyError):
         may_answer("nonsense")
+
+
+def test_every_answer_to_a_post_may_say_that_it_is_a_replay() -> None:
+    for method, path, found in operations():
+        for status, response in found["responses"].items():
+            is_marked = "Idempotency-Replayed" in response.get("headers", {})
+            is_taken = method == "post" and path != SIGN_IN_PATH and status.startswith("2")
+            assert is_marked == is_taken, (method, path, status)

@@ -82,6 +82,53 @@ async def test_case_6_a_repeated_message_is_answered_with_the_turn_that_took_it(
     assert while_waiting["turnId"] != first["turnId"]
 
 
+async def test_the_answer_to_a_known_message_says_that_it_is_a_replay(rig: Rig) -> None:
+    path, said = f"/conversations/{fresh_id()}/messages", {"content": "hello", "messageId": "m1"}
+
+    first = await rig.post(path, said, Prefer="wait=20")
+    again = await rig.post(path, said)
+    events = await rig.post(path, said, Accept="text/event-stream")
+    under_a_key = await rig.post(path, said, Prefer="wait=20", Idempotency_Key=fresh_id())
+    foreseen = await rig.post(f"{path}?dryRun=true", said)
+
+    replays = [each.headers.get_list("Idempotency-Replayed") for each in (again, events)]
+    assert replays == [["true"], ["true"]]
+    assert under_a_key.headers.get_list("Idempotency-Replayed") == ["true"]
+    assert "Idempotency-Replayed" not in first.headers
+    assert (foreseen.json()["effect"], "Idempotency-Replayed" in foreseen.headers) == (
+        "KNOWN",
+        False,
+    )
+
+
+async def test_a_known_message_under_a_key_is_marked_once_however_often_it_is_sent(
+    rig: Rig,
+) -> None:
+    path, said = f"/conversations/{fresh_id()}/messages", {"content": "hello", "messageId": "m1"}
+    key = fresh_id()
+
+    await rig.post(path, said, Prefer="wait=20")
+    first = await rig.post(path, said, Prefer="wait=20", Idempotency_Key=key)
+    again = await rig.post(path, said, Prefer="wait=20", Idempotency_Key=key)
+
+    assert again.json() == first.json()
+    assert again.headers.get_list("Idempotency-Replayed") == ["true"]
+
+
+async def test_a_replan_whose_message_is_known_is_a_replay(rig: Rig) -> None:
+    turn = await rig.scheduled()
+    message = {"content": "Never mind.", "messageId": fresh_id()}
+    path = f"/turns/{turn['turnId']}/resume"
+    replan = {"command": "REPLAN_WITH_MESSAGE", "message": message}
+
+    first = await rig.post(path, replan)
+    again = await rig.post(path, replan)
+
+    assert (first.status_code, again.status_code) == (202, 202)
+    assert "Idempotency-Replayed" not in first.headers
+    assert again.headers["Idempotency-Replayed"] == "true"
+
+
 async def test_case_1_a_message_to_a_waiting_turn_is_there_once_however_often_it_is_sent(
     rig: Rig,
 ) -> None:
