@@ -36,7 +36,7 @@ class TextInput(Input):
 
 class ImageInput(Input):
     type: Literal["image"]
-    url: Annotated[str, Field(max_length=4_096, pattern=r"^https?://\S+$")]
+    url: Annotated[str, Field(max_length=4_096, pattern=r"^https?://[^\s\x00-\x1f\x7f]+$")]
 
 
 PartInput = Annotated[TextInput | ImageInput, Field(discriminator="type")]
