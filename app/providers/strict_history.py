@@ -5,13 +5,12 @@ behind the message that asked for it, in the order of the calls, every result be
 call, ids are not repeated, nothing is empty, nothing is unknown.
 """
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NoReturn
-
-import orjson
 
 from app.providers.wire_json import (
     as_array,
@@ -138,10 +137,19 @@ class _History:
 
 
 def _is_json_object(text: str) -> bool:
+    """By its form: a number may be larger than any that a program can hold."""
     try:
-        return is_object(orjson.loads(text))
-    except orjson.JSONDecodeError:
+        value: object = json.loads(
+            text, parse_int=str, parse_float=str, parse_constant=_refuse_constant
+        )
+    except (ValueError, RecursionError):
         return False
+    return is_object(value)
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    message = f"{name} is no JSON"
+    raise ValueError(message)
 
 
 def _check_content(content: object, *, may_be_empty: bool = False) -> None:

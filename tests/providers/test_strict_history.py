@@ -33,6 +33,13 @@ def test_a_well_formed_history_has_no_fault(messages: list[dict[str, object]]) -
     assert check_history(messages) is None
 
 
+@pytest.mark.parametrize("arguments", ['{"a": 1' + "0" * 9_999 + "}", '{"a": -0.0, "b": 1E+400}'])
+def test_a_number_of_any_size_is_json(arguments: str) -> None:
+    asked = {**assistant(None), "tool_calls": [_call(arguments=arguments)]}
+
+    assert check_history([user("a"), asked, result("c1")]) is None
+
+
 MALFORMED: list[tuple[object, str]] = [
     ([], "non-empty"),
     ("hello", "non-empty"),
