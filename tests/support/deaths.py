@@ -18,6 +18,7 @@ from app.ports import (
     Claim,
     ClaimedTurn,
     ClaimQueue,
+    Clock,
     Command,
     Commit,
     Conversation,
@@ -183,14 +184,22 @@ class MortalClaims:
 
 @asynccontextmanager
 async def life(
-    settings: Settings, dsn: str, agents: Sequence[Agent], fate: Fate
+    settings: Settings,
+    dsn: str,
+    agents: Sequence[Agent],
+    fate: Fate,
+    clock: Clock | None = None,
 ) -> AsyncGenerator[Services]:
-    """The services of a process with a worker; leaving ends it without any farewell."""
+    """The services of a process with a worker; leaving ends it without any farewell.
+
+    `clock` instead of its own, where one is given.
+    """
     fate.died.clear()
     async with wiring.build(settings, dsn, stopping=asyncio.Event(), agents=agents) as runtime:
         turns = MortalTurns(runtime.services.turns, fate)
-        writer = replace(runtime.services.writer, store=turns)
-        services = replace(runtime.services, turns=turns, writer=writer)
+        clock = clock or runtime.services.clock
+        writer = replace(runtime.services.writer, store=turns, clock=clock)
+        services = replace(runtime.services, turns=turns, writer=writer, clock=clock)
         driver = replace(runtime.worker.driver, store=turns, writer=writer)
         claims = MortalClaims(runtime.worker.claims, fate)
         worker = replace(runtime.worker, driver=driver, claims=claims)
@@ -209,10 +218,11 @@ async def lives(
     agents: Sequence[Agent],
     fate: Fate,
     client: Callable[[Services], Coroutine[Any, Any, Result]],
+    clock: Clock | None = None,
 ) -> Result:
     """What `client` comes to; after each death it begins anew, in a new process."""
     while True:
-        async with life(settings, dsn, agents, fate) as services:
+        async with life(settings, dsn, agents, fate, clock) as services:
             asking = asyncio.create_task(client(services))
             dying = asyncio.create_task(fate.died.wait())
             await asyncio.wait((asking, dying), return_when=asyncio.FIRST_COMPLETED)
