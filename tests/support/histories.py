@@ -16,11 +16,12 @@
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 from app.turn import events as e
 from app.turn.events import Event
-from app.turn.evolve import fold
+from app.turn.evolve import advance, fold
 from app.turn.journal import TERMINAL_TYPES, added_message
 from app.turn.state import Turn, WaitingForUser
 from app.turn.transcript import (
@@ -34,9 +35,32 @@ from app.turn.transcript import (
 )
 
 
+@dataclass(slots=True)
+class Watch:
+    """Rules 1 to 12 over a journal that grows: what has been looked at is not looked at again."""
+
+    folded: Turn | None = None
+    seen: int = 0
+    """How many events have been folded."""
+
+    def check(self, events: Sequence[Event], turn: Turn) -> None:
+        """All that holds of the journal as it is now."""
+        new, before = events[self.seen :], self.folded
+        if before is not None and not new:
+            assert turn == before, "a turn changed without an event"
+            return
+        self.folded = fold(new) if before is None else advance(before, new)
+        self.seen = len(events)
+        assert self.folded == turn
+        _check_rules(events, turn)
+
+
 def check_journal(events: Sequence[Event], turn: Turn) -> None:
     """Rules 1 to 12 over a whole journal."""
-    assert fold(events) == turn
+    Watch().check(events, turn)
+
+
+def _check_rules(events: Sequence[Event], turn: Turn) -> None:
     assert turn.version == len(events)
     terminal = [n for n, event in enumerate(events) if event.type in TERMINAL_TYPES]
     assert terminal in ([], [len(events) - 1])

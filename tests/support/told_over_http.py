@@ -31,7 +31,7 @@ from app.turn.effects import brought
 from app.turn.errors import Rejected, TurnTerminal
 from app.turn.events import Event, MessageAdded
 from app.turn.evolve import advance, fold
-from app.turn.ids import AgentId, AgentVersion, TurnId
+from app.turn.ids import AgentId, AgentVersion, FailureId, TurnId
 from app.turn.start import succeed
 from app.turn.state import Turn
 from app.turn.transcript import UserMessage, text_of
@@ -187,11 +187,24 @@ class ToldOverHttp(Told):
         answer = self.world.do(self.world.client.get(f"/conversations/{self.conversation_id}"))
         told = copy(self)
         told.turn = self._stored(TurnId(answer.json()["activeTurn"]["turnId"]))
-        told.last = told._journal(after=0)
+        told.last, told.before = told._journal(after=0), self
         told.events = list(told.last)
         assert told.last == succeed(self.turn, told.turn.identity, at=self.at)
         assert told.turn == fold(told.last)
         told.opening = self.turn.queue[0].message
+        return told
+
+    @classmethod
+    def replayed(cls, story: Told, world: World) -> Told:
+        """A turn that was told over HTTP what this story tells."""
+        if story.before is not None:
+            told = cls.replayed(story.before, world).succeeded()
+        else:
+            told = cls(story.agent, held=story.held, world=world)
+        for at, given in story.heard:
+            told.at = at
+            told.tell(_of_its_own(given, told.turn))
+        told.at = story.at
         return told
 
     def opened_again(self) -> None:
@@ -218,7 +231,7 @@ class ToldOverHttp(Told):
         assert answer is not None, "a report was refused"
         body = answer.json()
         status = PROBLEMS[expected.code].status
-        assert (answer.status_code, body["code"]) == (status, expected.code)
+        assert (answer.status_code, body["code"]) == (status, expected.code), body
         assert body["currentStatus"] == self.turn.status
         assert body["currentVersion"] == self.turn.version
         offered = actions(self.turn, at=self.at)
@@ -267,6 +280,16 @@ class ToldOverHttp(Told):
         turns = self.world.services.turns
         rows = self.world.do(turns.journal(self.turn.identity.turn_id, after=after, limit=1000))
         return tuple(event for row in rows for event in row.events)
+
+
+def _of_its_own(given: i.Input, turn: Turn) -> i.Input:
+    """The same with the failure's id as no other turn has it."""
+    match given:
+        case i.ModelGaveUp() | i.ModelAnswered() | i.RetryModel():
+            own = FailureId(f"{turn.identity.turn_id}-{given.failure_id}")
+            return replace(given, failure_id=own)
+        case _:
+            return given
 
 
 def _decided(told: Told, given: i.Input) -> tuple[Event, ...] | Rejected:

@@ -1,6 +1,6 @@
 """Builders for turns in any state, made the only honest way: by telling the core what happened."""
 
-from copy import deepcopy
+from copy import copy, deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Self
@@ -133,6 +133,10 @@ class Told:
     events: list[Event] = field(default_factory=list)
     last: tuple[Event, ...] = ()
     """What the last thing brought."""
+    heard: list[tuple[datetime, i.Input]] = field(default_factory=list[tuple[datetime, i.Input]])
+    """All that it was told and took, and when."""
+    before: "Told | None" = None
+    """The story of the turn whose queue opened this one."""
     turn: Turn = field(init=False)
     _drawn: int = 0
 
@@ -168,6 +172,7 @@ class Told:
         self.last = decide(self.turn, given, at=self.at, agent=self.agent)
         self.events.extend(self.last)
         self.turn = advance(self.turn, self.last)
+        self.heard.append((self.at, given))
         return self
 
     def later(self, **span: float) -> Self:
@@ -267,7 +272,7 @@ class Told:
 
     def succeeded(self, turn_id: str = "t2") -> "Told":
         """The story of the turn that this one's queue opens."""
-        told = Told(self.agent, at=self.at)
+        told = Told(self.agent, at=self.at, before=self)
         identity = replace(self.turn.identity, turn_id=TurnId(turn_id))
         told.last = succeed(self.turn, identity, at=self.at)
         told.events = list(told.last)
@@ -276,6 +281,12 @@ class Told:
 
     def retried(self, failure_id: str = "f1") -> Self:
         return self.tell(i.RetryModel(failure_id=FailureId(failure_id)))
+
+    def branched(self) -> "Told":
+        """The same story, to be told on in another way; this one stays as it is."""
+        told = copy(self)
+        told.events, told.heard = list(self.events), list(self.heard)
+        return told
 
     def copy(self) -> "Told":
         """The same story, told on separately."""

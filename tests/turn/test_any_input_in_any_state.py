@@ -5,14 +5,22 @@ reports that come late or twice. An ended turn's queue opens the next one. The r
 `tests/support/histories.py` hold after every step.
 """
 
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import count
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
 from typing_extensions import override
 
 from app.turn import inputs as i
@@ -20,15 +28,44 @@ from app.turn.actions import Command, actions
 from app.turn.agent import Agent, Limits, RetryPolicy
 from app.turn.decide import decide
 from app.turn.errors import Rejected
+from app.turn.events import Event
 from app.turn.failures import FailureType, ModelFailure
-from app.turn.ids import AttemptId, CallId, FailureId
+from app.turn.ids import AttemptId, CallId, FailureId, MessageId
 from app.turn.next_step import RecoverLostStep, Rest, next_step
 from app.turn.state import Turn
-from app.turn.transcript import ModelAnswer, Outcome, StopReason, ToolCall, Usage, UserMessage
-from tests.support.histories import check_journal, check_whole
+from app.turn.transcript import (
+    AssistantMessage,
+    ModelAnswer,
+    Outcome,
+    StopReason,
+    ToolCall,
+    Usage,
+    UserMessage,
+)
+from tests.support.histories import Watch, check_journal, check_whole
 from tests.support.sizes import size
+from tests.support.transitions import INPUTS, STATES
 from tests.support.turns import FITS, MISFITS, REFUSED, Told, a_message, an_agent
+from tests.support.visited import Visited
 
+EVERY_REQUEST: Sequence[i.Request] = (
+    i.PostMessage(message=a_message()),
+    i.Withdraw(message_id=MessageId("none")),
+    i.RetryModel(failure_id=FailureId("current")),
+    i.RetryModel(failure_id=FailureId("none")),
+    i.Retry(),
+    i.ContinueNow(),
+    i.Resume(),
+    i.Replan(message=a_message()),
+    i.Run(),
+    i.UserInput(message=a_message()),
+    i.ApproveTool(call_id=CallId("A")),
+    i.RejectTool(call_id=CallId("A"), reason="no"),
+    i.GiveToolResult(call_id=CallId("A"), output="{}"),
+    i.GiveToolError(call_id=CallId("A"), code="c", message="m"),
+    i.Pause(),
+    i.Cancel(),
+)
 agents = st.builds(
     an_agent,
     retry=st.builds(RetryPolicy, max_retries=st.integers(0, 2)),
@@ -93,9 +130,16 @@ requests = st.one_of(
 class AnyInputInAnyState(RuleBasedStateMachine):
     """One turn after another, told anything."""
 
+    visited: ClassVar[Visited] = Visited()
+    """What was told in which state, over all runs of a class."""
+
     def __init__(self) -> None:
         super().__init__()
         self.told = self.opened(an_agent(), 0)
+        self.watched = self.told
+        self.watch = Watch()
+        self.offered: tuple[Turn, datetime] | None = None
+        self.steps = -1  # the invariants are looked at once before the first step
         self.failures = 0
         self.messages = 0
 
@@ -103,16 +147,69 @@ class AnyInputInAnyState(RuleBasedStateMachine):
         """A new turn, told of by this machine."""
         return Told(agent, first_position=first_position, held=held)
 
+    def brought_to(self, story: Told) -> Told:
+        """A turn to which all has happened that this story tells."""
+        return story
+
+    @initialize(state=st.sampled_from(sorted(STATES)))
+    def it_begins_somewhere(self, state: str) -> None:
+        self.turned_to(self.brought_to(STATES[state]()))
+
+    @rule(state=st.sampled_from(sorted(STATES)))
+    def another_turn_stands_somewhere(self, state: str) -> None:
+        self.turned_to(self.brought_to(STATES[state]()))
+
     @rule(agent=agents, first=st.integers(0, 3), held=st.booleans())
     def a_new_turn(self, agent: Agent, first: int, *, held: bool) -> None:
         if self.told.turn.is_terminal or len(self.told.events) == 2:
-            self.told = self.opened(agent, first, held=held)
+            self.turned_to(self.opened(agent, first, held=held))
+
+    def turned_to(self, told: Told) -> None:
+        """From now on this turn is told, and the one before is left as it is."""
+        check_journal(self.told.events, self.told.turn)
+        self.told = told
 
     @rule(request=requests)
     def somebody_asks(self, request: i.Request) -> None:
+        self._ask(request)
+
+    @rule()
+    def somebody_asks_all_that_does_not_fit(self) -> None:
+        for request in EVERY_REQUEST:
+            if not self._fits(request):
+                self._ask(request)
+
+    @rule(which=st.integers(0, 11))
+    def somebody_does_what_is_offered(self, which: int) -> None:
+        fitting = [request for request in EVERY_REQUEST if self._fits(request)]
+        if fitting:
+            self._ask(fitting[which % len(fitting)])
+
+    @rule()
+    def anything_might_happen_now(self) -> None:
+        """Whatever there is to be told, each in a story of its own that is not gone on with."""
+        self.the_rules_hold()
+        for given_to in INPUTS.values():
+            told, watch = self.told.branched(), copy(self.watch)
+            given = given_to(told)
+            self.visited.note(told.turn, given)
+            try:
+                told.tell(given)
+            except Rejected:
+                continue
+            watch.check(told.events, told.turn)
+
+    def _fits(self, request: i.Request) -> bool:
+        try:
+            decide(self.told.turn, self._named(request), at=self.told.at, agent=self.told.agent)
+        except Rejected:
+            return False
+        return True
+
+    def _ask(self, request: i.Request) -> None:
         before = list(self.told.events)
         try:
-            self.told.tell(self._in_fresh_words(request))
+            self.tell(self._in_fresh_words(request))
         except Rejected:
             assert self.told.events == before
 
@@ -120,12 +217,16 @@ class AnyInputInAnyState(RuleBasedStateMachine):
     def a_worker_does_what_is_next(self) -> None:
         match next_step(self.told.turn, at=self.told.at):
             case Rest():
-                assert self.told.begun().last == ()
+                assert self._begun() == ()
             case RecoverLostStep():
-                self.told.lost()
+                self._report(i.StepLost(attempt_id=self.told.attempt, next_attempt_id=self._draw()))
             case _:
-                self.told.begun()
-                assert self.told.last
+                assert self._begun()
+
+    @rule()
+    def a_worker_begins_what_is_begun(self) -> None:
+        if self.told.turn.attempt_in_flight is not None:
+            assert self._begun() == ()
 
     @rule(attempt=attempts, heard=st.integers(0, 2))
     def a_hook_asks(self, attempt: str, heard: int) -> None:
@@ -149,8 +250,9 @@ class AnyInputInAnyState(RuleBasedStateMachine):
             i.ModelAnswered(
                 attempt_id=self._attempt(attempt),
                 answer=answer,
-                next_attempt_id=self.told.draw(),
+                next_attempt_id=self._draw(),
                 failure_id=self._failure_id(),
+                taken_call_ids=self._taken_call_ids(),
                 output=output if answer.is_final else None,
                 question=question,
             )
@@ -190,13 +292,13 @@ class AnyInputInAnyState(RuleBasedStateMachine):
                     )
                     for c in (*done, *in_flight)
                 ),
-                next_attempt_id=self.told.draw(),
+                next_attempt_id=self._draw(),
             )
         )
 
     @rule(attempt=attempts, hooks=st.booleans())
     def a_worker_dies(self, attempt: str, *, hooks: bool) -> None:
-        attempt_id, fresh = self._attempt(attempt), None if hooks else self.told.draw()
+        attempt_id, fresh = self._attempt(attempt), None if hooks else self._draw()
         self._report(i.StepLost(attempt_id=attempt_id, next_attempt_id=fresh))
 
     @rule(attempt=attempts, crash=st.booleans())
@@ -212,22 +314,38 @@ class AnyInputInAnyState(RuleBasedStateMachine):
     def a_step_is_dropped(self, attempt: str) -> None:
         self._report(i.StepAbandoned(attempt_id=self._attempt(attempt)))
 
-    @rule(minutes=st.integers(0, 3))
+    @rule(minutes=st.integers(-3, 3))
     def time_passes(self, minutes: int) -> None:
+        """Or goes back: another process's clock may be behind."""
         self.told.later(minutes=minutes)
+
+    @rule(hours=st.sampled_from([-1, 1, 1000]))
+    def the_clock_jumps(self, hours: int) -> None:
+        self.told.later(hours=hours)
+
+    @override
+    def teardown(self) -> None:
+        self.visited.steps += self.steps
+        check_journal(self.told.events, self.told.turn)
 
     @invariant()
     def the_rules_hold(self) -> None:
-        check_journal(self.told.events, self.told.turn)
+        if self.watched is not self.told:
+            self.watched, self.watch = self.told, Watch()
+        self.watch.check(self.told.events, self.told.turn)
 
     @invariant()
     def actions_say_what_would_be_accepted(self) -> None:
         turn, at = self.told.turn, self.told.at
-        offered = {action.command: action for action in actions(turn, at=at)}
-        for command in get_args(Command):
-            action = offered.get(command)
-            enabled = action is not None and action.enabled
-            assert enabled == _is_accepted(self.told, command), command
+        if self.offered == (turn, at):
+            return  # as before, then
+        enabled = {action.command for action in actions(turn, at=at) if action.enabled}
+        assert enabled == {command for command in _COMMANDS if _is_accepted(self.told, command)}
+        self.offered = turn, at
+
+    @invariant()
+    def a_step_is_counted(self) -> None:
+        self.steps += 1
 
     @invariant()
     def an_ended_turn_stays_as_it_is(self) -> None:
@@ -236,17 +354,33 @@ class AnyInputInAnyState(RuleBasedStateMachine):
 
     def _in_fresh_words(self, request: i.Request) -> i.Request:
         """A message id stands for one message; a repeated one never comes as far as the core."""
-        current = self.told.turn.current_failure
-        if isinstance(request, i.RetryModel) and request.failure_id == "current" and current:
-            return replace(request, failure_id=current.failure_id)
+        request = self._named(request)
         if not isinstance(request, i.PostMessage | i.Replan):
             return request
         self.messages += 1
         return replace(request, message=a_message("hello", f"n{self.messages}"))
 
+    def _named(self, request: i.Request) -> i.Request:
+        """With the failure that is the current one, where that is asked for."""
+        if isinstance(request, i.RetryModel) and request.failure_id == "current":
+            return i.RetryModel(failure_id=_current(self.told.turn))
+        return request
+
+    def tell(self, given: i.Input) -> None:
+        """Tell the turn, which may refuse, and remember in which state it was told."""
+        self.visited.note(self.told.turn, given)
+        self.told.tell(given)
+
+    def _begun(self) -> Sequence[Event]:
+        self.tell(i.BeginStep(attempt_id=self._draw()))
+        return self.told.last
+
+    def _draw(self) -> AttemptId:
+        return self.told.draw()
+
     def _report(self, given: i.Report) -> None:
         stale = getattr(given, "attempt_id", None) != self.told.turn.attempt_in_flight
-        self.told.tell(given)
+        self.tell(given)
         assert not (stale and self.told.last), "a stale report changed the turn"
 
     def _attempt(self, which: str) -> AttemptId:
@@ -256,31 +390,47 @@ class AnyInputInAnyState(RuleBasedStateMachine):
         """As hooks have it, which may run before a step is begun."""
         return self.told.turn.attempt_in_flight if which == "current" else AttemptId("stale")
 
+    def _taken_call_ids(self) -> frozenset[str]:
+        said = self.told.transcript.values()
+        answers = [message for message in said if isinstance(message, AssistantMessage)]
+        return frozenset(call.call_id for answer in answers for call in answer.tool_calls)
+
     def _failure_id(self) -> FailureId:
         self.failures += 1
         return FailureId(f"{self.told.turn.identity.turn_id}-f{self.failures}")
 
 
+_A_MESSAGE = a_message()
+_COMMANDS: Mapping[Command, Callable[[Turn], i.Request]] = {
+    "RETRY_MODEL": lambda turn: i.RetryModel(failure_id=_current(turn)),
+    "RETRY": lambda _: i.Retry(),
+    "CONTINUE": lambda _: i.ContinueNow(),
+    "RESUME": lambda _: i.Resume(),
+    "USER_INPUT": lambda _: i.UserInput(message=_A_MESSAGE),
+    "REPLAN_WITH_MESSAGE": lambda _: i.Replan(message=_A_MESSAGE),
+    "RUN": lambda _: i.Run(),
+    "PAUSE": lambda _: i.Pause(),
+    "MESSAGE": lambda _: i.PostMessage(message=_A_MESSAGE),
+    "CANCEL": lambda _: i.Cancel(),
+    "QUEUE": lambda _: i.PostMessage(message=_A_MESSAGE, when_running="queue"),
+    "STEER": lambda _: i.PostMessage(message=_A_MESSAGE, when_running="steer"),
+}
+
+
+def _current(turn: Turn) -> FailureId:
+    failure = turn.current_failure
+    return FailureId("none") if failure is None else failure.failure_id
+
+
+def test_every_action_is_asked_for() -> None:
+    assert set(_COMMANDS) == set(get_args(Command))
+
+
 def _is_accepted(told: Told, command: Command) -> bool:
     """Whether `decide` takes the command, with what is current; a no-op is not an action."""
-    turn: Turn = told.turn
-    failure = turn.current_failure
-    given: dict[Command, i.Request] = {
-        "RETRY_MODEL": i.RetryModel(failure_id=failure.failure_id if failure else FailureId("")),
-        "RETRY": i.Retry(),
-        "CONTINUE": i.ContinueNow(),
-        "RESUME": i.Resume(),
-        "USER_INPUT": i.UserInput(message=a_message()),
-        "REPLAN_WITH_MESSAGE": i.Replan(message=a_message()),
-        "RUN": i.Run(),
-        "PAUSE": i.Pause(),
-        "MESSAGE": i.PostMessage(message=a_message()),
-        "CANCEL": i.Cancel(),
-        "QUEUE": i.PostMessage(message=a_message(), when_running="queue"),
-        "STEER": i.PostMessage(message=a_message(), when_running="steer"),
-    }
+    given = _COMMANDS[command](told.turn)
     try:
-        events = decide(turn, given[command], at=told.at, agent=told.agent)
+        events = decide(told.turn, given, at=told.at, agent=told.agent)
     except Rejected:
         return False
     if command in {"QUEUE", "STEER"}:  # in a state that takes the message at once it is none
@@ -299,20 +449,17 @@ class AnyInputAndAQueue(AnyInputInAnyState):
         self.withdrawn: set[str] = set()
         self.numbers = count()
 
-    @rule(agent=agents, first=st.integers(0, 3), held=st.booleans())
     @override
-    def a_new_turn(self, agent: Agent, first: int, *, held: bool) -> None:
-        told = self.told
-        super().a_new_turn(agent, first, held=held)
-        if self.told is not told:
-            self.before, self.queued, self.withdrawn = [], [], set()
+    def turned_to(self, told: Told) -> None:
+        super().turned_to(told)
+        self.before, self.queued, self.withdrawn = [], [], set()
 
     @rule(mode=st.sampled_from(["queue", "steer"]))
     def somebody_queues(self, mode: Literal["queue", "steer"]) -> None:
-        before, message_id = list(self.told.events), f"q{next(self.numbers)}"
+        before, message_id = list(self.told.events), f"w{next(self.numbers)}"
         message = a_message("and?", message_id)
         try:
-            self.told.tell(i.PostMessage(message=message, when_running=mode))
+            self.tell(i.PostMessage(message=message, when_running=mode))
         except Rejected:
             assert self.told.events == before
         else:
@@ -323,7 +470,7 @@ class AnyInputAndAQueue(AnyInputInAnyState):
         before = list(self.told.events)
         message_id = self.queued[-1 if newest else 0] if self.queued else "none"
         try:
-            self.told.withdrawn(message_id)
+            self.tell(i.Withdraw(message_id=MessageId(message_id)))
         except Rejected:
             assert self.told.events == before
         else:
@@ -344,24 +491,42 @@ class AnyInputAndAQueue(AnyInputInAnyState):
             message.message_id
             for told in (*self.before, self.told)
             for message in told.transcript.values()
-            if isinstance(message, UserMessage) and message.message_id.startswith("q")
+            if isinstance(message, UserMessage) and message.message_id.startswith("w")
         ]
-        waiting = [queued.message.message_id for queued in self.told.turn.queue]
-        if self.told.turn.is_terminal and waiting:
+        waiting = [
+            queued.message.message_id
+            for queued in self.told.turn.queue
+            if queued.message.message_id.startswith("w")
+        ]
+        if self.told.turn.is_terminal and self.told.turn.queue:
             return  # the next turn is about to have them
         assert sorted([*said, *waiting, *self.withdrawn]) == sorted(self.queued)
+
+    def _stories_before(self) -> Sequence[Told]:
+        """Of the turns that led to the first one, where this one began in the middle of a story."""
+        first = (*self.before, self.told)[0]
+        return () if first.before is None else (first.before,)
 
     @invariant()
     def the_conversation_is_whole_when_a_turn_begins_or_ends(self) -> None:
         if self.told.turn.is_terminal or len(self.told.events) == 2:
-            stories = (*self.before, self.told)
+            stories = (*self._stories_before(), *self.before, self.told)
             check_whole({p: m for told in stories for p, m in told.transcript.items()})
 
 
-TestAnyInputInAnyState = AnyInputAndAQueue.TestCase
-TestAnyInputInAnyState.settings = settings(
-    max_examples=size(500, soak=25_000),
-    stateful_step_count=40,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
+def test_any_input_in_any_state() -> None:
+    class Machine(AnyInputAndAQueue):
+        visited = Visited()
+
+    run_state_machine_as_test(
+        Machine,
+        settings=settings(
+            max_examples=size(2_900, soak=29_000),
+            stateful_step_count=40,
+            deadline=None,
+            suppress_health_check=[HealthCheck.too_slow],
+        ),
+    )
+
+    assert Machine.visited.steps >= size(100_000, soak=1_000_000)
+    assert Machine.visited.missing() == "", "add a rule that comes here"
