@@ -14,7 +14,7 @@ Effect: TypeAlias = Literal["OPEN", "ANSWER", "QUEUE", "STEER", "REPLAN"]
 put aside until the turn has ended, or until its next boundary. `REPLAN`: the turn goes on with it,
 and every open call is closed."""
 
-_BY_MODE: Mapping[object, Effect] = {"queue": "QUEUE", "steer": "STEER"}
+_BY_MODE: Mapping[Literal["queue", "steer"], Effect] = {"queue": "QUEUE", "steer": "STEER"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +42,8 @@ def brought(turn: Turn | None, events: Iterable[e.Event]) -> Brought:
                 return Brought(effect="REPLAN", closes=closes)
             case e.TurnResumed():
                 return Brought(effect=_going_on(turn, closes), closes=closes)
-            case _ if (put_aside := _put_aside(event)) is not None:
-                return Brought(effect=put_aside)
+            case e.InputQueued(queued=queued):
+                return Brought(effect=_BY_MODE[queued.mode])
             case _:
                 pass
     message = f"no message brings {[event.type for event in events]}"
@@ -54,8 +54,3 @@ def _going_on(turn: Turn | None, closes: tuple[ToolResult, ...]) -> Effect:
     """A question is answered by a message that closes nothing (T75, T76); any other is a replan."""
     was_asked = turn is not None and turn.status is Status.WAITING_FOR_USER
     return "ANSWER" if was_asked and not closes else "REPLAN"
-
-
-def _put_aside(event: e.Event) -> Effect | None:
-    """An event that puts the message aside says how, by the mode it was queued in."""
-    return _BY_MODE.get(getattr(getattr(event, "queued", None), "mode", None))
