@@ -44,6 +44,12 @@ def install(app: FastAPI, services: Services) -> None:
         headers = _when(error.turn, services) if isinstance(error, RetryNotDue) else {}
         return problem(error.code, error.detail, request.scope, extra=extra, headers=headers)
 
+    async def refused(request: Request, error: Exception) -> Response:
+        if not isinstance(error, Refused):
+            raise error
+        extra = None if error.turn is None else _what_is_true(error.turn, services)
+        return problem(error.code, error.detail, request.scope, extra=extra)
+
     async def moved(request: Request, error: Exception) -> Response:
         if not isinstance(error, VersionMoved):
             raise error
@@ -52,7 +58,7 @@ def install(app: FastAPI, services: Services) -> None:
 
     app.add_exception_handler(Rejected, rejected)
     app.add_exception_handler(VersionMoved, moved)
-    app.add_exception_handler(Refused, _refused)
+    app.add_exception_handler(Refused, refused)
     app.add_exception_handler(ProblemError, _at_the_edge)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _of_the_framework)
@@ -63,7 +69,7 @@ def install(app: FastAPI, services: Services) -> None:
 
 def refusal_document(error: Rejected | Refused, services: Services) -> dict[str, Any]:
     """The problem document that the refusal is answered with."""
-    extra = _what_is_true(error.turn, services) if isinstance(error, Rejected) else None
+    extra = None if error.turn is None else _what_is_true(error.turn, services)
     return problem_document(error.code, error.detail, extra=extra)
 
 
@@ -88,12 +94,6 @@ def _when(turn: Turn, services: Services) -> dict[str, str]:
         return {}
     seconds = (turn.due_at - services.clock()).total_seconds()
     return {"Retry-After": str(max(math.ceil(seconds), 0))}
-
-
-async def _refused(request: Request, error: Exception) -> Response:
-    if not isinstance(error, Refused):
-        raise error
-    return problem(error.code, error.detail, request.scope)
 
 
 async def _at_the_edge(request: Request, error: Exception) -> Response:

@@ -57,7 +57,7 @@ def refused_output(refusal: Rejected | Refused, draft: Draft, services: Services
     """What the refusal would be, word for word; by its problem it is one."""
     return ForeseenOutput(
         effect="REFUSE",
-        turn_id=refusal.turn.identity.turn_id if isinstance(refusal, Rejected) else None,
+        turn_id=None if refusal.turn is None else refusal.turn.identity.turn_id,
         conversation_id=None if draft.is_in_new_conversation else draft.conversation_id,
         closes=[],
         problem=refusal_document(refusal, services),

@@ -14,15 +14,19 @@ A class's docstring is its sentence in the problem document.
 
 from typing import ClassVar
 
+from app.turn.state import Turn
+
 
 class Refused(Exception):  # noqa: N818 - a refusal is an answer, not an error of ours
     """The request cannot be carried out."""
 
     code: ClassVar[str] = "refused"
 
-    def __init__(self, detail: str) -> None:
+    def __init__(self, detail: str, turn: Turn | None = None) -> None:
         super().__init__(detail)
         self.detail = detail
+        self.turn = turn
+        """As it is, where the refusal is about one that the caller may see."""
 
 
 class TurnNotFound(Refused):

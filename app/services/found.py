@@ -24,8 +24,9 @@ def require_agent(services: Services, stored: StoredTurn) -> LoadedAgent:
     identity = stored.turn.identity
     loaded = exact_agent(services.catalog, identity)
     if loaded is None:
-        raise AgentVersionUnavailable(
+        detail = (
             f"turn {identity.turn_id!r} is bound to agent {identity.agent_id!r} version "
             f"{identity.agent_version!r}, which is not there"
         )
+        raise AgentVersionUnavailable(detail, stored.turn)
     return loaded

@@ -46,7 +46,10 @@ async def test_case_130_a_turn_whose_version_is_gone_is_refused_and_never_run_wi
 
     assert found["version"] == kept["version"] == waiting["version"]
     for answer in refused:
-        assert_problem(answer, 409, "agent_version_unavailable")
+        problem = assert_problem(answer, 409, "agent_version_unavailable")
+        assert problem["currentStatus"] == "WAITING_FOR_MODEL"
+        assert problem["currentFailureId"] == waiting["failureId"]
+        assert problem["allowedActions"] == found["actions"]
     assert repeated.json()["turnId"] == waiting["turnId"]
     assert cancelled.json()["status"] == "CANCELLED"
     assert (fresh["status"], fresh["agentVersion"]) == ("COMPLETED", "2")
