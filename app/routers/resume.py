@@ -95,6 +95,7 @@ ResumeBody: TypeAlias = Annotated[
         "turn_not_blocked",
         "turn_terminal",
         "messages_not_allowed",
+        "messages_required",
         "wrong_command",
         "correlation_mismatch",
         "retry_not_due",

@@ -32,6 +32,7 @@ from app.turn.transcript import ContentPart, UserMessage
 
 _MOST_TRIES = 10
 _MOST_UNKNOWN = 2
+_REPLAN = "REPLAN_WITH_MESSAGE"
 
 _log = structlog.get_logger(__name__)
 
@@ -66,7 +67,7 @@ async def post_message(services: Services, caller: Caller, draft: Draft) -> Post
             caller.principal.scope, draft.conversation_id, draft.message_id
         )
         if (known := turn_that_has(draft, found)) is not None:
-            stored = await _taken_before(services, caller, draft, known)
+            stored = await _taken_before(services, caller, draft.action, known)
             return Posted(stored=stored, seen_version=0, is_replay=True)
         try:
             posted = await _decided(services, caller, draft, found, digest)
@@ -172,13 +173,11 @@ async def replan(
             caller.principal.scope, conversation_id, given.message_id
         )
         if (known := turn_that_has(draft, found)) is not None:
-            taken = await _taken_before(services, caller, draft, known)
+            taken = await _taken_before(services, caller, _REPLAN, known)
             return Posted(stored=taken, seen_version=0, is_replay=True)
         if stored.turn.status in BLOCKED:
             require_agent(services, stored)
-        audit = caller.entry(
-            "REPLAN_WITH_MESSAGE", conversation_id=conversation_id, turn_id=given.turn_id
-        )
+        audit = caller.entry(_REPLAN, conversation_id=conversation_id, turn_id=given.turn_id)
         message = UserMessage(message_id=given.message_id, content=given.content)
         receipt = Receipt(message_id=given.message_id, digest=digest)
         try:
@@ -195,10 +194,11 @@ async def replan(
 
 
 async def _taken_before(
-    services: Services, caller: Caller, draft: Draft, turn_id: TurnId
+    services: Services, caller: Caller, action: str, turn_id: TurnId
 ) -> StoredTurn:
     stored = await get_turn(services, caller, turn_id)
-    audit = caller.entry(draft.action, conversation_id=draft.conversation_id, turn_id=turn_id)
+    conversation_id = stored.turn.identity.conversation_id
+    audit = caller.entry(action, conversation_id=conversation_id, turn_id=turn_id)
     await services.audit.record(audit, await caller.kept(stored))
     return stored
 

@@ -146,6 +146,21 @@ async def test_a_repeated_command_leaves_a_row_each_time(rig: Rig) -> None:
     assert [await audited(rig, each) for each in r] == [[message], [message], [cancel], [cancel]]
 
 
+async def test_a_repeated_replan_leaves_a_row_of_its_own_name(rig: Rig) -> None:
+    waiting, request = await rig.waiting(), fresh_id()
+    message = {"messageId": "m2", "content": "Instead."}
+    path = f"/turns/{waiting['turnId']}/resume"
+    await rig.post(path, {"command": "REPLAN_WITH_MESSAGE", "message": message}, Prefer="wait=20")
+
+    again = await rig.post(
+        path, {"command": "REPLAN_WITH_MESSAGE", "message": message}, X_Request_Id=request
+    )
+
+    assert again.headers["Idempotency-Replayed"] == "true"
+    on_turn = {"conversation_id": waiting["conversationId"], "turn_id": waiting["turnId"]}
+    assert await audited(rig, request) == [row("REPLAN_WITH_MESSAGE", **on_turn)]
+
+
 async def test_every_refused_command_leaves_one_row_with_its_code(
     rig: Rig, still: dict[str, Any]
 ) -> None:
