@@ -76,14 +76,14 @@ def refusal_document(error: Rejected | Refused, services: Services) -> dict[str,
 def _what_is_true(turn: Turn, services: Services) -> dict[str, Any]:
     """What a refused caller needs to go on: the state as it is, and what it admits."""
     failure = turn.current_failure
-    due_at = turn.due_at
+    retry_at = turn.retry_at
     return {
         "turnId": turn.identity.turn_id,
         "conversationId": turn.identity.conversation_id,
         "currentStatus": turn.status,
         "currentVersion": turn.version,
         "currentFailureId": None if failure is None else failure.failure_id,
-        "retryAt": None if due_at is None else due_at.isoformat(),
+        "retryAt": None if retry_at is None else retry_at.isoformat(),
         "allowedActions": [action_json(action) for action in offered(services, turn)],
     }
 

@@ -142,10 +142,10 @@ def _quality(weight: str) -> float:
     return float(match[1]) if match else 0.0
 
 
-def sentence_for(turn: Turn, language: Language, retry_at: datetime | None) -> str | None:
+def sentence_for(turn: Turn, language: Language) -> str | None:
     """What a person is told about the turn; `None` when there is nothing to explain."""
     if turn.current_failure is not None:
-        return failure_sentence(turn.current_failure, language, retry_at)
+        return failure_sentence(turn.current_failure, language, turn.retry_at)
     match turn.state:
         case Failed(reason=reason):
             return _FAILED.get(reason, _FAILED["internal_error"])[language]

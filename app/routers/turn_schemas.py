@@ -165,7 +165,6 @@ def _turn_fields(
     turn = stored.turn
     suspension = _suspension(turn, principal, language)
     failure = turn.current_failure
-    retry_at = _retry_at(turn)
     return {
         "turn_id": turn.identity.turn_id,
         "conversation_id": turn.identity.conversation_id,
@@ -179,8 +178,8 @@ def _turn_fields(
         "failure_id": failure and failure.failure_id,
         "failure_type": failure and failure.failure.type,
         "retry_after_millis": failure and millis(failure.failure.retry_after),
-        "retry_at": retry_at,
-        "message": sentence_for(turn, language, retry_at),
+        "retry_at": turn.retry_at,
+        "message": sentence_for(turn, language),
         "actions": [ActionOutput.model_validate(action_json(action)) for action in actions],
         "pause": _pause(turn),
         "cancel_requested": turn.cancel_requested,
@@ -194,14 +193,6 @@ def _turn_fields(
         "created_at": turn.created_at,
         "updated_at": stored.updated_at,
     }
-
-
-def _retry_at(turn: Turn) -> datetime | None:
-    match turn.state:
-        case WaitingForModel() as state:
-            return state.retry_at
-        case _:
-            return turn.due_at
 
 
 _SUSPENSIONS: Mapping[Status, Literal["MODEL", "RETRY", "USER_INPUT"]] = {

@@ -297,6 +297,11 @@ class Turn:
                 return None
 
     @property
+    def retry_at(self) -> datetime | None:
+        """When a retry makes sense: by itself, or by what the provider said; `None`: not known."""
+        return self.state.retry_at if isinstance(self.state, WaitingForModel) else self.due_at
+
+    @property
     def suspension_type(self) -> SuspensionType | None:
         """What the turn waits for; `None` while it is at work, paused or ended."""
         match self.state:

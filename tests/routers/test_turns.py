@@ -132,6 +132,15 @@ async def test_a_stated_wait_is_told_in_milliseconds_and_as_a_time(rig: Rig) -> 
     assert waited.total_seconds() == 20
 
 
+async def test_a_refusal_tells_the_same_time(rig: Rig) -> None:
+    turn = await rig.service.send(fresh_id(), outage("rate"), agentId="clerk")
+
+    answer = await rig.post(f"/turns/{turn['turnId']}/resume", {"command": "RETRY"})
+
+    at = assert_problem(answer, 409, "wrong_command")["retryAt"]
+    assert datetime.fromisoformat(at) == datetime.fromisoformat(turn["retryAt"])
+
+
 async def test_a_scheduled_turn_says_when_it_goes_on(rig: Rig) -> None:
     turn = await rig.scheduled()
 
