@@ -30,7 +30,7 @@ PROBLEMS: Mapping[str, Kind] = {
     "conversation_not_found": Kind(404, "There is no such conversation."),
     "queued_input_not_found": Kind(404, "The queue holds no such message, or no longer."),
     "method_not_allowed": Kind(405, "This address does not take that method."),
-    "conversation_busy": Kind(409, "The conversation already has a turn at work."),
+    "conversation_busy": Kind(409, "The conversation has a turn that has not ended."),
     "turn_not_blocked": Kind(409, "The turn is not waiting for a command."),
     "turn_terminal": Kind(409, "The turn has ended and takes no more commands."),
     "wrong_command": Kind(409, "The turn waits for something else than this command."),

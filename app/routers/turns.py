@@ -1,4 +1,4 @@
-"""`/turns`: reading them, and ending one."""
+"""`/turns`: reading them, pausing and ending one."""
 
 from typing import Annotated, Any
 

@@ -1,7 +1,7 @@
 """Refusals: why a person's request does not fit the turn as it is. They change nothing.
 
     Rejected
-    ├── ConversationBusy       the conversation's turn is at work
+    ├── ConversationBusy       the conversation's turn is at work, or in the way of another
     ├── TurnNotBlocked         nothing waits for a command
     ├── TurnTerminal           the turn has ended
     ├── WrongCommand           the turn waits, but for something else
@@ -30,7 +30,7 @@ class Rejected(Exception):  # noqa: N818 - a refusal is an answer, not an error 
 
 
 class ConversationBusy(Rejected):
-    """The conversation already has a turn at work."""
+    """The conversation has a turn that has not ended."""
 
     code: ClassVar[str] = "conversation_busy"
 

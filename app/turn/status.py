@@ -43,7 +43,8 @@ BLOCKED = frozenset(
         Status.PAUSED,
     }
 )
-"""No state is WAITING_FOR_APPROVAL or WAITING_FOR_TOOL yet: nothing asks for an approval."""
+"""No state is WAITING_FOR_APPROVAL or WAITING_FOR_TOOL yet: nothing asks for an approval, and
+no tool is run by somebody outside."""
 
 
 class PauseCause(StrEnum):
