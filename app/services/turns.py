@@ -127,7 +127,8 @@ async def resume(
         Contended: it lost every race.
     """
     stored = await get_turn(services, caller, turn_id)
-    if stored.turn.status in BLOCKED or stored.turn.is_held:
+    would_run = not isinstance(given, CallCommand)  # no call waits, so it is refused by state (T97)
+    if would_run and (stored.turn.status in BLOCKED or stored.turn.is_held):
         require_agent(services, stored)
     failure_id = given.failure_id if isinstance(given, RetryModel) else None
     return await _commanded(services, caller, stored, given, failure_id, expected_version)

@@ -55,6 +55,18 @@ async def test_case_130_a_turn_whose_version_is_gone_is_refused_and_never_run_wi
     assert (fresh["status"], fresh["agentVersion"]) == ("COMPLETED", "2")
 
 
+async def test_a_command_on_a_call_is_refused_by_the_turns_state_also_without_its_agent(
+    database_dsn: str, tmp_path: Path
+) -> None:
+    reject = {"command": "REJECT_TOOL", "callId": "call_1", "reason": "too dear"}
+    async with running_rig(database_dsn, tmp_path, agents=[OLD]) as before:
+        waiting = await before.waiting()
+    async with running_rig(database_dsn, tmp_path, agents=[NEW]) as after:
+        answer = await after.post(f"/turns/{waiting['turnId']}/resume", reject)
+
+    assert_problem(answer, 409, "wrong_command")
+
+
 async def _said(rig: Rig, conversation: str) -> list[str]:
     answer = await rig.client.get(f"/conversations/{conversation}/messages")
     return [item["content"] for item in answer.json()["items"]]
