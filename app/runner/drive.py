@@ -290,7 +290,6 @@ class _Drive:
             case AskedBehind(question=question, answer=said):
                 return replace(self._answered(attempt_id, said, failure_id), question=question)
             case ModelFailure():
-                self._meets(ending)
                 return i.ModelGaveUp(
                     attempt_id=attempt_id,
                     failure=ending,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from app.ports import Hooks, Run, RunError, Tool, TurnStore
 from app.runner.hooks import Asked, Crashed, RunHooks
 from app.turn import inputs as i
-from app.turn.events import Event, MessageAdded
+from app.turn.events import Event, MessageAdded, ModelFailed
 from app.turn.state import Turn
 from app.turn.transcript import UserMessage
 
@@ -53,8 +53,13 @@ class HookedRun:
                 return i.StepCrashed(attempt_id=turn.attempt_in_flight, reason=reason)
 
     def sees(self, events: Iterable[Event]) -> None:
-        """What a commit has added to what users have said."""
+        """What a commit has added to what users have said, and how the model has failed in it.
+
+        An answer with neither text nor calls is a failure too, and it is the core that says so.
+        """
         for event in events:
+            if isinstance(event, ModelFailed):
+                self.meets(event.record.failure)
             if isinstance(event, MessageAdded) and isinstance(event.message, UserMessage):
                 self._said.add(event.position)
 

@@ -146,6 +146,21 @@ async def test_on_a_retry_the_run_is_told_and_no_message(
     assert diary.lines == ["before_run again", "before_model 1", "after_run COMPLETED"]
 
 
+async def test_an_answer_that_is_none_is_told_as_the_failure_it_amounts_to(
+    database_dsn: str, settings: Settings
+) -> None:
+    diary = Diary()
+    async with bench(database_dsn, settings, Model([[says("")]]), hooks=diary) as one:
+        await one.post()
+        await one.run()
+
+    assert diary.lines[2:] == [
+        "before_model 1",
+        "on_error ModelFailure WAITING_FOR_MODEL",
+        "after_run WAITING_FOR_MODEL",
+    ]
+
+
 async def test_a_message_to_a_waiting_turn_is_told(database_dsn: str, settings: Settings) -> None:
     diary = Diary()
     model = Model([[QUOTA], [says("Done.")]])
