@@ -127,7 +127,7 @@ def _delay(
 
     Only what may run again is tried again, or what says itself that nothing was done (`NotDone`).
     """
-    if spec is None or spec.on_error not in _RETRIES or call.failures >= spec.retry.max_retries:
+    if spec is None or spec.on_error not in _RETRIES or call.retries >= spec.retry.max_retries:
         return None
     may_run_again = spec.effect is not Effect.WRITES or finished.outcome is Outcome.NOT_STARTED
-    return jittered(spec.retry, call.failures, chance) if may_run_again else None
+    return jittered(spec.retry, call.retries, chance) if may_run_again else None

@@ -252,7 +252,9 @@ def _resumed(turn: Turn, event: e.TurnResumed) -> Turn:
     is_said = event.command_type in {"USER_MESSAGE", "REPLAN_WITH_MESSAGE"}
     kept = turn.counters.consecutive_retries if is_retry else 0
     # Whoever goes on before a retry is due wants it now.
-    calls = tuple(c if is_retry else replace(c, retry_at=None) for c in turn.open_calls)
+    calls = tuple(
+        call if is_retry else replace(call, retry_at=None, retries=0) for call in turn.open_calls
+    )
     return replace(
         turn,
         state=ToolsDue(asked_at=asked_at(turn), calls=calls) if calls else ModelDue(),

@@ -56,6 +56,7 @@ def _attempt_failed(turn: Turn, event: e.ToolAttemptFailed) -> Turn:
             call,
             in_flight=False,
             failures=call.attempt,
+            retries=call.retries + 1,
             retry_at=event.retry_at,
             previous_error=event.error,
             scheduled_at=event.retry_at,
@@ -64,7 +65,7 @@ def _attempt_failed(turn: Turn, event: e.ToolAttemptFailed) -> Turn:
         else call
         for call in turn.open_calls
     )
-    counters = turn.counters.plus(retries=1)
+    counters = turn.counters.plus(retries=1, consecutive_retries=1)
     if isinstance(turn.state, RunningTools) and any(call.in_flight for call in calls):
         return replace(turn, state=replace(turn.state, calls=calls), counters=counters)
     return replace(turn, state=ToolsDue(asked_at=asked_at(turn), calls=calls), counters=counters)

@@ -21,6 +21,8 @@ class OpenCall:
     in_flight: bool = False
     failures: int = 0
     """Attempts that are known to have failed; each is to be followed by another."""
+    retries: int = 0
+    """Automatic retries since the last command; one that wants the call now begins anew (T66)."""
     retry_at: datetime | None = None
     """When the next attempt is due, after a failed one."""
     previous_error: str | None = None

@@ -173,7 +173,7 @@ class Counters:
     """Automatic retries scheduled over the whole turn, of its model and its tools; never reduced.
     """
     consecutive_retries: int = 0
-    """Of its model, since the last success or command; a call counts its own (`OpenCall`)."""
+    """Automatic retries since the last success or command; each call counts its own as well."""
     tool_calls: int = 0
     """Tools entered, second attempts included."""
 

@@ -83,8 +83,8 @@ def begin_tools(
         suspended = e.TurnSuspended(
             suspension_type="RETRY", record=None, requested_at=at, next_runnable_at=due_at
         )
-        failures = max(call.failures for call in turn.open_calls)
-        return (suspended, e.RetryWasScheduled(retry_count=failures, due_at=due_at))
+        retries = max(call.retries for call in turn.open_calls)
+        return (suspended, e.RetryWasScheduled(retry_count=retries, due_at=due_at))
     return (_step_started(turn), *begun)
 
 

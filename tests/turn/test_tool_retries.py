@@ -154,3 +154,15 @@ def test_the_wait_for_a_retry_says_when() -> None:
     suspended = [event for event in told.events if isinstance(event, e.TurnSuspended)]
     assert suspended[0].next_runnable_at == NOON + timedelta(seconds=1)
     assert told.turn.due_at == NOON + timedelta(seconds=1)
+
+
+def test_a_command_begins_a_new_chain_of_retries_and_a_due_retry_does_not() -> None:
+    told = failed_once().later(minutes=5).begun().finished("A", outcome=Outcome.ERROR)
+    assert told.turn.counters.consecutive_retries == 2
+
+    told.tell(i.ContinueNow())
+
+    assert told.turn.counters.consecutive_retries == 0
+    told.begun().finished("A", outcome=Outcome.ERROR)
+    assert told.turn.status is Status.RETRY_SCHEDULED  # its third failure, and its first since
+    assert told.turn.counters.retries == 3
