@@ -82,6 +82,11 @@ class Written:
         """The turn as this change has left it."""
         return StoredTurn(turn=self.turn, updated_at=self.at)
 
+    @property
+    def seen_version(self) -> int:
+        """The turn's version before the change: events behind it are what the change brought."""
+        return self.turn.version - len(self.events)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnWriter:
@@ -195,8 +200,7 @@ class TurnWriter:
         return Opened(turn=fold(events), events=events)
 
     def _tell(self, turn: Turn) -> None:
-        is_runnable = turn.is_at_work
-        runnable = is_runnable and turn.attempt_in_flight is None
+        runnable = turn.is_at_work and turn.attempt_in_flight is None
         self.wakeups.announce(turn.identity.turn_id, runnable=runnable)
 
     async def _reload(self, turn: Turn) -> Turn:

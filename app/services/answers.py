@@ -59,5 +59,4 @@ async def give_answer(
         )
     except VersionConflict as error:
         raise Contended(str(error)) from error
-    seen_version = written.turn.version - len(written.events)
-    return Commanded(stored=written.stored, seen_version=seen_version)
+    return Commanded(stored=written.stored, seen_version=written.seen_version)

@@ -136,7 +136,7 @@ async def _gone_on(
 
 
 def _posted(written: Written) -> Posted:
-    return Posted(stored=written.stored, seen_version=written.turn.version - len(written.events))
+    return Posted(stored=written.stored, seen_version=written.seen_version)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -211,7 +211,7 @@ async def _commanded(
         )
     except VersionConflict as error:
         raise Contended(str(error)) from error
-    seen_version = written.turn.version - len(written.events)
+    seen_version = written.seen_version
     if written.events:
         return Commanded(stored=written.stored, seen_version=seen_version)
     now = await get_turn(services, caller, identity.turn_id)
