@@ -14,6 +14,8 @@ cli = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+failures = typer.Typer(help="What a model's failures mean to the service.", no_args_is_help=True)
+cli.add_typer(failures, name="failures")
 
 Host = Annotated[str | None, typer.Option(help="Address to listen on, before TURNKEEPER_HOST.")]
 Port = Annotated[int | None, typer.Option(help="Port, before TURNKEEPER_PORT; 0 is any free one.")]
@@ -71,6 +73,16 @@ def simulate_provider(host: str = "127.0.0.1", port: int = 9900) -> None:
     from app.entrypoints import simulate  # noqa: PLC0415
 
     simulate.run(host, port)
+
+
+@failures.command("classify")
+def classify_failures(
+    file: Annotated[str, typer.Argument(help="JSON Lines; - is standard input.")],
+) -> None:
+    """Print the type of each failure and the rule that decided; exits with 1 after bad lines."""
+    from app.entrypoints import classify  # noqa: PLC0415
+
+    classify.run(file)
 
 
 def main() -> None:

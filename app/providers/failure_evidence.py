@@ -7,10 +7,11 @@ all words and codes are kept, and the deepest message is the one people are show
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from app.providers import failure_words
 from app.providers.wire_json import JsonObject, as_text, is_array, is_object, mended, parsed
 
 MAX_READ_CHARACTERS = 65_536
@@ -23,30 +24,40 @@ _MAX_VALUES = 2_000
 _CODE_KEYS = frozenset(
     {
         *("code", "type", "status", "reason", "error_code", "error_type", "errorcode"),
-        *("status_code", "statuscode", "__type", "quotaid", "quotametric"),
-        *("finish_reason", "finishreason"),
+        *(
+            "status_code",
+            "statuscode",
+            "httpstatuscode",
+            "originalstatuscode",
+            "__type",
+            "quotaid",
+            "quotametric",
+        ),
+        *("finish_reason", "finishreason", "blockreason", "http_status", "http_code", "name"),
     }
 )
 _MESSAGE_KEYS = frozenset(
     {
         *("message", "msg", "error", "error_msg", "errmsg", "error_message", "status_msg"),
-        *("detail", "title", "data", "raw"),
+        *("detail", "title", "data", "raw", "status_message"),
     }
 )
-_UNREAD_KEYS = frozenset({"failed_generation", "usage", "headers", "message_zh", "url"})
+_UNREAD_KEYS = frozenset(
+    {
+        *("failed_generation", "usage", "headers", "message_zh", "url", "path", "links"),
+        *("model", "object", "id", "request_id", "requestid", "sid", "provider", "provider_name"),
+        *("param", "remedy_hint", "flagged_input", "documentation_url", "system_fingerprint"),
+        *("stack", "stacktrace", "traceback", "timestamp", "prompt_filter_results"),
+        *("safetyratings", "innererror"),
+    }
+)
+"""Names, identities and advice: words that say nothing of what failed."""
 
-_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_URL = re.compile(r"https?://[^\s\"'<>)]+")
-_TAG = re.compile(r"<[^<>]{0,300}>")
-_HELP = re.compile(
-    r"(?:please |or )?(?:reduce (?:the|your) |check your plan|add your own|add credits"
-    r"|contact (?:our|your|us|sales)|learn more|for (?:more )?(?:details|information)|upgrade to |"
-    r"see the response headers|you may also|enable '|received model group|available model group)"
-    r"[^.;\n。]*"
-)
 _STATUS_IN_TEXT = re.compile(
-    r"(?:error code|status code|http status|status|http|error|^)[ :=(]{1,3}([1-5]\d\d)\b"
+    r"(?:error code|status code|http status|status|http|error|\[|^)[ :=(]{0,3}([1-5]\d\d)\b"
+    r"(?! ?[,:] ?message)"
 )
+"""Not the status that a parser of bodies gives its own exceptions: `400, message='Not enough…'`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,9 +70,11 @@ class Evidence:
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     body: object = None
     """JSON, text or bytes; for `transport` the exceptions as texts, outermost first."""
+    provider: str | None = None
+    """Who answered, where that is known: it tells whose numbers the error's numbers are."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Findings:
     """Everything a rule may look at."""
 
@@ -69,35 +82,51 @@ class Findings:
     status: int | None
     """The innermost HTTP status."""
     headers: Mapping[str, str]
+    body: object
+    """The body, parsed where it is JSON."""
+    provider: str | None = None
     words: str = ""
-    """All codes and messages, lower case, help text left out, `_` and `-` as spaces."""
+    """All codes and messages in the form of `failure_words`."""
+    with_advice: str = ""
+    """The same with the advice that `words` leaves out."""
     message: str = ""
     """The deepest message, as written."""
     error_code: str | None = None
     error_type: str | None = None
     values: list[tuple[str, object]] = field(default_factory=list[tuple[str, object]])
     """Every key with its plain value, in the order met."""
+    objects: list[JsonObject] = field(default_factory=list[JsonObject])
+    """Every object, in the order met."""
 
 
 def findings(evidence: Evidence) -> Findings:
     """Unwrap the evidence; never fails, whatever the bytes."""
+    body = _body(evidence.body)
     walk = _Walk()
-    walk.visit(_body(evidence.body), key="message")
+    walk.visit(body, key="message")
     headers = {name.lower(): value for name, value in evidence.headers.items()}
-    walk.words.append(headers.get("x-amzn-errortype", ""))
+    walk.words.extend(headers.get(name, "") for name in ("x-amzn-errortype", ":exception-type"))
     codes = (code for code in (walk.error_code, walk.error_type) if code)
-    text = " | ".join((*codes, *walk.words))[:MAX_READ_CHARACTERS]
+    text = " | ".join(dict.fromkeys(_said((*codes, *walk.words))))[:MAX_READ_CHARACTERS]
     inner = [*walk.statuses, *(int(found) for found in _STATUS_IN_TEXT.findall(text.lower()))]
     return Findings(
         where=evidence.where,
         status=next((status for status in reversed(inner) if status >= 300), evidence.status),
         headers=headers,
-        words=_normal(text),
+        body=body,
+        provider=evidence.provider,
+        words=failure_words.words(text),
+        with_advice=failure_words.with_advice(text),
         message=walk.message,
         error_code=walk.error_code,
         error_type=walk.error_type,
         values=walk.values,
+        objects=walk.objects,
     )
+
+
+def _said(texts: Iterable[str]) -> Iterable[str]:
+    return (text for text in texts if text and not text.isspace())
 
 
 def _body(body: object) -> object:
@@ -108,17 +137,12 @@ def _body(body: object) -> object:
     return body if value is None else value
 
 
-def _normal(text: str) -> str:
-    text = _TAG.sub(" ", _URL.sub(" ", text))
-    text = _CAMEL.sub(" ", text).replace("_", " ").replace("-", " ").lower()
-    return " ".join(_HELP.sub(" ", text).split())
-
-
 @dataclass(slots=True)
 class _Walk:
     words: list[str] = field(default_factory=list[str])
     statuses: list[int] = field(default_factory=list[int])
     values: list[tuple[str, object]] = field(default_factory=list[tuple[str, object]])
+    objects: list[JsonObject] = field(default_factory=list[JsonObject])
     message: str = ""
     error_code: str | None = None
     error_type: str | None = None
@@ -141,12 +165,21 @@ class _Walk:
             self._visit_number(value, key)
 
     def _visit_object(self, value: JsonObject, texts: int, depth: int) -> None:
+        self.objects.append(value)
         if as_text(value.get("message")) or as_text(value.get("code")):
             self.error_code = _short(value.get("code")) or self.error_code
             self.error_type = _short(value.get("type")) or self.error_type
         for key, inner in value.items():
             if key.lower() not in _UNREAD_KEYS:
                 self.visit(inner, key=key.lower(), texts=texts, depth=depth + 1)
+        self._visit_unread(value)
+
+    def _visit_unread(self, value: JsonObject) -> None:
+        """Of what says nothing by itself, the numbers and times: a stated wait may be there."""
+        for key in ("headers", "usage"):
+            inner = value.get(key)
+            if is_object(inner):
+                self.values.extend((name.lower(), entry) for name, entry in inner.items())
 
     def _visit_number(self, value: object, key: str) -> None:
         self.values.append((key, value))

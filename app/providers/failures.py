@@ -1,36 +1,43 @@
 """What a failed call means: the only reader of status codes, headers and error bodies.
 
-`explain` says which rule decided. Words decide before statuses (`failure_rules`), because gateways
-relay one provider's 429 as another's 500; a status decides when no word does, and the class of an
-exception when there was no answer at all.
+`explain` says which rule decided. The order of evidence: the number an error has in its provider's
+own table, the stop value of an answer, the words (`failure_rules`), a telling status, broader
+words, any status, and that there was no answer at all. Words decide before statuses, because
+gateways relay one provider's 429 as another's 500.
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import httpx
 
 from app.providers.failure_evidence import Evidence, Findings, findings
-from app.providers.failure_rules import (
+from app.providers.failure_numbers import by_number
+from app.providers.failure_rules import BROAD_RULES, LAST_RULES, WORD_RULES
+from app.providers.failure_stops import by_answer, by_stop
+from app.providers.failure_tokens import by_numbers
+from app.providers.failure_verdicts import (
     BUSY,
     DENIED,
     DOWN,
+    INPUT,
     QUOTA,
     RATE,
     REFUSED,
     UNKNOWN,
-    WORD_RULES,
+    Rule,
     Verdict,
 )
 from app.providers.failure_waits import stated_wait
 from app.providers.redaction import redacted
+from app.providers.wire_json import as_array
 from app.turn.causes import causes
 from app.turn.failures import FailureType, ModelFailure, RequestRefused
 
 __all__ = ["Evidence", "Explanation", "classify", "classify_exception", "explain", "interrupted"]
 
-_STATUSES: dict[int, Verdict] = {
-    400: REFUSED,
+_TELLING_STATUSES: dict[int, Verdict] = {
     401: DENIED,
     402: QUOTA,
     403: DENIED,
@@ -38,26 +45,25 @@ _STATUSES: dict[int, Verdict] = {
     405: DENIED,
     407: DENIED,
     408: DOWN,
-    409: DOWN,
     410: DENIED,
     413: UNKNOWN,
-    422: REFUSED,
     424: DOWN,
     425: DOWN,
     429: RATE,
+    498: BUSY,
+    499: DOWN,
     529: BUSY,
 }
-"""A bare status; others by their hundreds: 3xx is a wrong address, 4xx a wrong request."""
+"""Statuses that say what happened; 498 is Groq's, 499 nginx's and Google's, 529 Anthropic's."""
 
+_OTHER_STATUSES: dict[int, Verdict] = {409: DOWN, 451: REFUSED}
 _HUNDREDS = {3: DENIED, 4: REFUSED, 5: DOWN}
+"""Others by their hundreds: 3xx is a wrong address, 4xx a wrong request, 5xx an outage."""
 
-_HOPELESS_TRANSPORT = re.compile(
-    r"certificate|hostname mismatch|proxy ?authentication|unsupported ?protocol|invalid ?url"
-    r"|local ?protocol ?error"
-)
-"""A fault of the address or of trust stays until somebody changes something."""
+_SHORTEN = re.compile(r"reduce the (?:length|size)|shorter (?:input|prompt|message)")
+_MAY_BE_SIZE = (None, 400, 413, 422)
 
-_WRONG_REQUEST = re.compile(r"invalid ?request|bad ?request")
+_Decision = tuple[str, Verdict]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,19 +82,21 @@ def classify(evidence: Evidence) -> ModelFailure | RequestRefused:
 def explain(evidence: Evidence) -> Explanation:
     """`classify`, saying why."""
     found = findings(evidence)
-    rule, verdict = _decide(found)
-    return Explanation(rule, _result(found, verdict, status=evidence.status or 0))
+    name, verdict = _named_inside(evidence) or _decide(found)
+    return Explanation(name, _result(found, verdict, status=evidence.status or 0))
 
 
 def classify_exception(error: BaseException, *, http_status: int = 0) -> ModelFailure:
     """A call that got no answer, or not all of it: transport errors and timeouts.
 
     Where an exception inside names a kind of failure, it is that kind: code between us and the
-    provider may have wrapped it.
+    provider may have wrapped it. A wrong request is never found here, only in an answer.
     """
     chain = [f"{type(one).__name__}: {one}" for one in causes(error)]
-    found = findings(Evidence(where="transport", body=chain))
-    verdict = _named_inside(chain) or _transport(found)[1]
+    evidence = Evidence(where="transport", body=chain)
+    _, verdict = _named_inside(evidence) or _transport(findings(evidence))
+    if verdict is REFUSED:
+        verdict = DOWN
     return ModelFailure(
         type=verdict.type or FailureType.UNAVAILABLE,
         message=redacted(_described(error)),
@@ -112,29 +120,62 @@ def interrupted(raw_stop: str | None = None) -> ModelFailure:
     )
 
 
-def _decide(found: Findings) -> tuple[str, Verdict]:
+def _decide(found: Findings) -> _Decision:
     if found.where == "transport" and not found.status:
         return _transport(found)
-    for rule in WORD_RULES:
-        if rule.pattern.search(found.words):
-            return rule.name, rule.verdict
-    return _by_status(found)
+    return (
+        by_number(found)
+        or by_answer(found)
+        or _by_words(WORD_RULES, found.words)
+        or by_stop(found)
+        or _by_status(found, _TELLING_STATUSES)
+        or _by_words(BROAD_RULES, found.words)
+        or _by_advice(found)
+        or _by_any_status(found)
+        or _by_words(LAST_RULES, found.words)
+        or ("no-answer", DOWN)
+    )
 
 
-def _by_status(found: Findings) -> tuple[str, Verdict]:
+def _transport(found: Findings) -> _Decision:
+    return _by_words(WORD_RULES, found.words) or ("transport", DOWN)
+
+
+def _named_inside(evidence: Evidence) -> _Decision | None:
+    """What the innermost exception that names a kind of failure names (cases 21, 22)."""
+    if evidence.where != "transport":
+        return None
+    for text in reversed(as_array(evidence.body)):
+        words = findings(Evidence(where="transport", body=text)).words
+        decision = _by_words(WORD_RULES, words)
+        if decision and decision[1] is not REFUSED and decision[0] != "network":
+            return decision
+    return None
+
+
+def _by_words(rules: Iterable[Rule], words: str) -> _Decision | None:
+    for rule in rules:
+        if rule.pattern.search(words):
+            return rule.name, by_numbers(rule.verdict, words)
+    return None
+
+
+def _by_status(found: Findings, statuses: dict[int, Verdict]) -> _Decision | None:
+    verdict = statuses.get(found.status or 0)
+    return (f"status-{found.status}", verdict) if verdict else None
+
+
+def _by_any_status(found: Findings) -> _Decision | None:
     status = found.status or 0
-    verdict = _STATUSES.get(status) or _HUNDREDS.get(status // 100)
-    if verdict is not None:
-        return f"status-{status}", verdict
-    if _WRONG_REQUEST.search(found.words):
-        return "wrong-request", REFUSED
-    return "no-answer", DOWN
+    verdict = _OTHER_STATUSES.get(status) or _HUNDREDS.get(status // 100)
+    return (f"status-{status}", verdict) if verdict else None
 
 
-def _transport(found: Findings) -> tuple[str, Verdict]:
-    if _HOPELESS_TRANSPORT.search(found.words):
-        return "transport-address", DENIED
-    return "transport", DOWN
+def _by_advice(found: Findings) -> _Decision | None:
+    """Where nothing else is said, the advice to shorten the prompt says what is wrong with it."""
+    if found.status in _MAY_BE_SIZE and _SHORTEN.search(found.with_advice):
+        return "advice-to-shorten", INPUT
+    return None
 
 
 def _result(found: Findings, verdict: Verdict, *, status: int) -> ModelFailure | RequestRefused:
@@ -146,26 +187,17 @@ def _result(found: Findings, verdict: Verdict, *, status: int) -> ModelFailure |
             error_code=found.error_code,
             error_type=found.error_type,
         )
+    is_waited_for = verdict.retryable or verdict is QUOTA
     return ModelFailure(
         type=verdict.type,
         message=message,
         retryable=verdict.retryable,
-        retry_after=stated_wait(found),
+        retry_after=stated_wait(found, reads_words=is_waited_for),
         token_limit_phase=verdict.phase,
         http_status=status,
         error_code=found.error_code,
         error_type=found.error_type,
     )
-
-
-def _named_inside(chain: list[str]) -> Verdict | None:
-    """What the innermost exception that names a kind of failure names (cases 21, 22)."""
-    for text in reversed(chain):
-        words = findings(Evidence(where="transport", body=[text])).words
-        for rule in WORD_RULES:
-            if rule.verdict.type is not None and rule.pattern.search(words):
-                return rule.verdict
-    return None
 
 
 def _described(error: BaseException) -> str:

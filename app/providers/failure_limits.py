@@ -1,0 +1,141 @@
+"""Words that speak of money, of plans and of rates.
+
+A rolling window with a stated wait is a rate; a calendar day, week or month, a plan, credits or a
+budget is a quota. Windows come first, because Google and Alibaba call a rate of a minute a quota;
+money comes before rates, because an exhausted quota is also sent as 429.
+"""
+
+from app.providers.failure_verdicts import BUSY, QUOTA, RATE, RATE_TOO_BIG, rule
+
+_MONEY = (
+    r"balances?|credits?|funds?|quotas?|(?<!token )budget|allowance|resource ?pack(?:age|s)?"
+    r"|token (?:plan|package)|额度|配额|余额|资源包|余量"
+)
+_SPENT = (
+    r"insufficient|exhausted|too low|not (?:sufficient|enough)|exceeded|depleted|used up"
+    r"|overdrawn|run out|reached"
+)
+_LOAD = r"(?:high|heavy|peak|elevated) (?:traffic|demand|load)"
+
+WINDOWS = (
+    rule(
+        "capacity-reason",
+        BUSY,
+        "a reason that names capacity, whatever status or code it has: Gemini, Volcengine, Groq"
+        " flex, OpenAI server_is_overloaded, Cerebras queue_exceeded, one-api's 负载已饱和",
+        r"model capacity exhausted|server (?:is )?overloaded|engine overloaded",
+        r"\bcapacity exceeded|no capacity available|due to system capacity",
+        r"queue exceeded|no more data centers|负载已饱和",
+        rf"experiencing {_LOAD}|{_LOAD} detected|over capacity",
+    ),
+    rule(
+        "credits-in-flight",
+        RATE,
+        "credits held by requests that still run come back by themselves: OpenRouter",
+        r"in flight (?:budget|requests)",
+    ),
+    rule(
+        "rolling-window",
+        RATE,
+        "a day that rolls and states its wait in minutes is a rate: OpenAI RPD, Groq TPD",
+        r"rate limit reached for\b[^|]{0,300}\btry again in \d",
+    ),
+    rule(
+        "free-allowance",
+        QUOTA,
+        "what was given for nothing is used up: DashScope, Volcengine QuotaExceeded, Cloudflare",
+        r"free (?:tier|trial|allocat\w+|quota|credits?|resource)\b[^|.;,*]{0,40}"
+        rf"(?:{_SPENT}|expired|ended)",
+        r"(?:exhausted|used up)\b[^|.;,*]{0,30}\bfree\b",
+        r"tier only\b",
+    ),
+    rule(
+        "calendar-window",
+        QUOTA,
+        "a day, a week or a month is a quota, not a rate: Gemini quotaId, Cloudflare, Qianfan",
+        r"per ?(?:model ?)?(?:day|week|month)\b|/ ?(?:day|week|month)\b|per (?:24|48) hours",
+        r"\b(?:daily|weekly|monthly|day|hourly|session|annual)\b.{0,30}"
+        r"(?:limits?|allocation|quota|allowance|credits|usage)\b(?! *:)",
+        r"\d.hour usage limit|\b(?:rpd|tpd)\b",
+        r"使用上限|[今每当本][日天周月].{0,12}(?:限额|上限|额度|次数|配额)",
+        r"limit (?:·|resets|will reset)|will regain access",
+    ),
+    rule(
+        "request-over-window",
+        RATE_TOO_BIG,
+        "one request bigger than the whole minute's bucket waits in vain: Groq, OpenAI TPM",
+        r"request too large for .{0,200}per min",
+    ),
+    rule(
+        "rate-window",
+        RATE,
+        "a rolling window, though it is called a quota: Gemini quotaId, Vertex, Huawei, DashScope",
+        r"per ?(?:minute|min|second|sec)\b|/ ?(?:min(?:ute)?|s(?:ec(?:ond)?)?)\b",
+        r"quota exceeded for (?:aiplatform|quota metric|metric)|\brate limit exceeded \|",
+        r"\bthrottling|#token limit|allocated quota exceeded",
+    ),
+)
+
+MONEY = (
+    rule(
+        "money",
+        QUOTA,
+        "only paying, a new plan or an owner's decision helps: OpenAI error codes, DeepSeek 402",
+        r"\b(?:insufficient|no|any|out of|not enough|exceed(?:s|ed|ing)?|crossed|over|exhausted"
+        r"|depleted|used (?:up )?all|consumed)\b"
+        rf"(?: [\w'$]+){{0,4}} ?(?:{_MONEY})\b",
+        rf"(?:{_MONEY})\b[^|.;]{{0,60}}(?:{_SPENT})",
+        r"(?:额度|配额|余额|资源包|余量).{0,12}(?:不足|用尽|耗尽|用完|透支)",
+        r"(?:超过|超出).{0,8}(?:配额|额度|预算)",
+    ),
+    rule(
+        "spending-limit",
+        QUOTA,
+        "a limit that an owner has set: OpenAI *_spend_limit_exceeded, Anthropic, xAI, LiteLLM",
+        r"(?:usage|spend(?:ing)?|budget|billing|credit|inference|hard) (?:limits?|caps?)\b",
+        r"budget exceeded|(?:exceeded|crossed|over) budget|set limit exceeded|limit exhausted",
+        r"(?:hit|reached) your (?:usage |session |message |plan )?limit",
+    ),
+    rule(
+        "payment",
+        QUOTA,
+        "a bill is open, a plan has ended or nothing was ever bought: DashScope *BillOverdue,"
+        " Anthropic billing_error, Zhipu 1309, Huawei, xAI",
+        r"billing (?:not active|error|issue|disabled|to be enabled)|payment (?:required|failed)",
+        r"(?:problem|issue) with your payment|failure to pay|unpaid",
+        r"overdue|arrear|past due|good standing",
+        r"(?:requires?|are required|need|more|available|purchase|buy)\b.{0,20}\bcredits"
+        r"|credits are required|(?:need|requires?) an? .{0,20}subscription|can only afford",
+        r"paid (?:plan|tier|balance)|(?:subscription|plan) (?:has )?(?:expired|ended)"
+        r"|not purchased|suspended due to",
+        r"欠费|充值|续费|续订|停服|套餐.{0,6}(?:到期|过期|失效)|请购买",
+        r"no auth error.{0,30}tokens\.total",
+    ),
+)
+
+LOAD = (
+    rule(
+        "load",
+        BUSY,
+        "the text says load where code and status say rate: Gemini, Pollinations, MiniMax 529",
+        rf"\b{_LOAD}\b|overloaded|too busy|(?:server|service|llm|model|system|engine) busy",
+        r"queue is full|at (?:full )?capacity|no slots available|pending requests exceeded",
+        r"访问量过大|繁忙|资源紧张|过载",
+    ),
+)
+
+RATES = (
+    rule(
+        "rate",
+        RATE,
+        "asked too often: OpenAI rate_limit_exceeded, Anthropic rate_limit_error, Moonshot",
+        r"rate ?limit|request rate|burst rate|call rate",
+        r"\b(?:rpm|tpm|qps|tps|qpm|rps|itpm|otpm)\b|qps ?over ?flow",
+        r"too many (?:concurrent |api )?(?:requests|calls|connections|tokens, please wait)",
+        r"requests? limit (?:is )?(?:exceeded|reached)|limit requests|requests list",
+        r"requests? .{0,20}(?:limited|max request)|token quota exceeded|request quota exceeded",
+        r"concurren(?:cy|t (?:request|limit|connection))|throttled",
+        r"resource (?:has been )?exhausted|server limit exceeded",
+        r"限速|限流|速率|频率|频繁|并发|超限|请求过多|超过限额",
+    ),
+)

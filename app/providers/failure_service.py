@@ -1,0 +1,149 @@
+"""Words that speak of capacity, access, the request itself and the way to the provider."""
+
+from app.providers.failure_verdicts import BUSY, DENIED, DOWN, REFUSED, rule
+
+_THING = r"(?:model|deployment|endpoint|engine|project|organization|workspace|app|资源|模型)"
+_WHO = r"(?:account|user|key|team|organization|project|you|ip|client|app)"
+
+FIRST = (
+    rule(
+        "tool-call-malformed",
+        DOWN,
+        "the model wrote a bad call, another attempt may not: Groq's error page, Gemini's stops",
+        r"tool use failed|malformed function call",
+    ),
+    rule(
+        "engine-down",
+        DOWN,
+        "the engine behind the answer is gone or still starts: LMDeploy, vLLM, Bedrock"
+        " ModelNotReadyException, Volcengine ModelLoadingError, Hugging Face",
+        r"engine is unavailable|engine ?core encountered",
+        r"being loaded|(?:model|currently|is|still) loading\b|not ready to serve",
+        r"runner .{0,20}(?:terminated|stopped)|model has crashed",
+    ),
+)
+
+CAPACITY = (
+    rule(
+        "capacity",
+        BUSY,
+        "the provider is out of capacity now: OpenAI 503, Anthropic 529, Gemini, Ollama, SGLang",
+        r"overload|slow down|\bbusy\b|\bcapacity\b|insufficient (?:system|compute|gpu) resource",
+        r"too many requests at|service unavailable exception|status name \| service unavail",
+    ),
+)
+
+ACCESS = (
+    rule(
+        "key",
+        DENIED,
+        "a key or token that is wrong, old or missing: OpenAI 401, Gemini and xAI 400, Baidu 110",
+        r"(?:invalid|incorrect|wrong|expired|missing|revoked|unknown|no|illegal) .{0,16}"
+        r"(?:api ?key|\btoken\b|credentials?|access key|signature(?! in ))",
+        r"(?:api ?key|access key|\btoken|credentials?|signature)\b.{0,30}\b"
+        r"(?:invalid|not valid|expired|revoked|missing|incorrect|disabled|leaked|required"
+        r"|not (?:provided|found|set)|must be set|no longer)",
+        r"authentication|auth ?failure|unauthorized|unauthenticated|no ?auth|credentials"
+        r"|certification failed",
+        r"令牌(?:状态|已过期|无效)|鉴权|身份验证|认证失败|密钥|api key.{0,6}(?:无效|错误|仅限)",
+    ),
+    rule(
+        "permission",
+        DENIED,
+        "somebody has to allow it first: permission, region, terms, account; OpenAI 403, Bedrock",
+        r"permission|access (?:to \w+ )?denied|access terminated|illegal access|not have access",
+        rf"\b{_WHO}\b.{{0,50}}\b(?:not (?:authorized|allowed|permitted|activated|eligible|enabled)"
+        r"|disabled|deactivated|restricted|blocked|banned|suspended|locked)\b",
+        r"must be (?:a member|verified)|not activated|not (?:agreed|whitelist)|non whitelist"
+        r"|allowlist|unusual traffic|for account\b|not have access|disabled by",
+        r"unsupported country|(?:location|country|region|territory) .{0,20}not supported",
+        r"(?:未|暂未|没有)(?:开通|开放|授权|激活)|白名单|实名|无权",
+    ),
+    rule(
+        "model",
+        DENIED,
+        "this model or address is not to be had: OpenAI model_not_found, Groq, Cloudflare 5007",
+        r"model not (?:found|open|supported)|no such model|unknown model|unsupported model"
+        r"|invalid model\b|model name is invalid|model identifier",
+        rf"\b{_THING}\b.{{0,60}}\b(?:not (?:found|exist|deployed)|does ?n[o']t exist|can ?not be "
+        r"found|decommissioned|deprecated|retired|end of its life|inaccessible)\b",
+        r"does not exist|no endpoints found|no available channel|无可用渠道|no enabled keys"
+        r"|unsupported (?:openapi )?method",
+        r"模型.{0,4}不存在|不存在|已下线",
+    ),
+    rule(
+        "trust-or-address",
+        DENIED,
+        "certificate, proxy, address or host stay as they are until somebody changes them",
+        r"certificate|\bcert\b|certification path|hostname mismatch|proxy ?authentication",
+        r"unsupported ?protocol|invalid ?url|local ?protocol ?error",
+        r"more system memory|unable to load model",
+    ),
+)
+
+REQUEST = (
+    rule(
+        "policy",
+        REFUSED,
+        "the content was refused: OpenAI and Azure content_filter, DashScope, MiniMax, Moonshot",
+        r"content (?:filter|management policy|exists risk|policy|moderation)|usage polic"
+        r"|flagged|moderation|responsible ai|prohibited content|censor|content .{0,30}is blocked",
+        r"inappropriate content|inspection ?failed|high risk|\bsafety\b|\bsensitive\b|guardrail"
+        r"|severe violation|violat\w+ .{0,30}(?:polic|guideline)",
+        r"blocked (?:input|output|content|prompt)"
+        r"|(?:input|output|prompt|content|response) (?:was |is |has been )?(?:blocked|filtered)",
+        r"涉敏|敏感|违规|不安全|审核(?:未|不)通过",
+    ),
+)
+
+NETWORK = (
+    rule(
+        "network",
+        DOWN,
+        "the way to the provider broke: httpx, requests, aiohttp, urllib3, Node and Go wordings",
+        r"connection (?:reset|refused|aborted|closed|broken|error|timed out)|broken pipe",
+        r"payload is not completed|incomplete ?read|chunked read|invalid ?chunk",
+        r"server disconnected|socket hang up|other side closed|remote end closed|peer closed",
+        r"econn\w+|etimedout|enotfound|eai again|epipe|getaddrinfo|name or service not known",
+        r"unexpected eof|eof occurred|fetch failed|upstream connect error|cannot connect to host",
+        r"stream (?:disconnected|ended) before|incomplete generation",
+    ),
+)
+
+SCHEMA = (
+    rule(
+        "schema",
+        REFUSED,
+        "the request itself is malformed: OpenAI invalid_request_error, Anthropic, Zhipu, Qianfan",
+        r"invalid schema|invalid (?:api )?param|invalid request|unsupported parameter|参数",
+        r"bad request error|missing (?:required|param)|length of messages must|invalid argument",
+    ),
+)
+
+PASSING = (
+    rule(
+        "passing-fault",
+        DOWN,
+        "their side broke, whatever the status: Dify, Volcengine ClosedEndpoint, Bedrock 424",
+        r"internal (?:server )?error|internal failure|service unavailable|crashed",
+        r"unexpected error|unknown error|server error",
+        r"try your request again|retry your request(?:\.|$)",
+        r"temporarily unavailable|\bupstream\b|内部(?:系统)?(?:错误|异常)|服务异常|系统错误",
+    ),
+)
+
+VAGUE = (
+    rule(
+        "vague-key",
+        DENIED,
+        "without a status, a thing that is not there is an address: Gemini interactions",
+        r"(?:^|\| )not found\b",
+    ),
+    rule(
+        "vague-schema",
+        REFUSED,
+        "without a status, what must be otherwise is the request: Qianfan 216103, Tencent",
+        r"invalid ?request|bad ?request|\bmust be\b|is required|\bparam too long",
+        r"not (?:supported|permitted)|does not support|malformed|deserialize|\bexpected\b",
+    ),
+)

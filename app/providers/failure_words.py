@@ -1,0 +1,79 @@
+"""The form in which the rules see a failure's text: one spelling, and no advice.
+
+Lower case, `_` and `-` as spaces, camel case taken apart, no quotes, links or tags, so that
+`insufficient_quota`, `InsufficientQuota` and "Insufficient quota" are one case. Advice goes first:
+"reduce the length of the messages" or "add a payment method" stand in messages about rates, and
+would be read as limits of tokens and money.
+"""
+
+import re
+
+_MAX_HEAD = 12_288
+_MAX_TAIL = 4_096
+"""How much of a text the patterns see: an error says what it is at its beginning or its end."""
+
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_LINK = re.compile(r"https?://[^\s\"'<>)]+")
+_TAG = re.compile(r"<[^<>]{0,300}>")
+_QUOTES = re.compile(r"[`\"“”\u2018\u2019*\\]|(?<!\w)'|'(?!\w)")
+
+_ADVICE_BEGINS = (
+    *(
+        "reduce the ",
+        "reduce your ",
+        "decrease ",
+        "or fewer ",
+        "or lower ",
+        "consider ",
+        "consult ",
+    ),
+    *("try using ", "try loading ", "try to load ", "try a different ", "try a shorter "),
+    *(
+        "refer to ",
+        "see the ",
+        "view your ",
+        "review our ",
+        "learn more",
+        "visit ",
+        "go to ",
+        "go here",
+    ),
+    *("check your plan", "check your billing", "add your own", "add a payment", "add credits"),
+    *("add more credits", "contact our", "contact your", "contact us", "contact sales"),
+    *("contact support", "contact azure", "for details", "for more details", "for information"),
+    *("for more information", "upgrade to", "upgrade your", "upgrade for ", "to increase"),
+    *("further increase", "submit a quota", "request a quota", "request a rate", "to continue"),
+    *("subscribe to ", "sign up", "need more tokens", "you may also", "if you "),
+    *("enable '", "received model group", "available model group"),
+)
+_ADVICE = re.compile(
+    rf"(?:please |or |also |you can |you may )?(?:{'|'.join(_ADVICE_BEGINS)}|add \d+ credits)"
+    r"[^.;\n。|]*"
+)
+
+
+def words(text: str) -> str:
+    """The text as the rules see it, at most 16,384 characters of it."""
+    return _squeezed(_ADVICE.sub(" ", _spelled(text)))
+
+
+def with_advice(text: str) -> str:
+    """The same with its advice."""
+    return _squeezed(_spelled(text))
+
+
+def _spelled(text: str) -> str:
+    if len(text) > _MAX_HEAD + _MAX_TAIL:
+        text = f"{text[:_MAX_HEAD]} | {text[-_MAX_TAIL:]}"
+    text = text.replace("\\n", "\n")
+    text = _CAMEL.sub(" ", _TAG.sub(" ", _LINK.sub(_link_words, text)))
+    return _QUOTES.sub("", text.replace("_", " ").replace("-", " ")).lower()
+
+
+def _link_words(link: re.Match[str]) -> str:
+    """DashScope says in the anchor of a link alone that a quota is of tokens per minute."""
+    return " | #token limit | " if link[0].endswith("#token-limit") else " "
+
+
+def _squeezed(text: str) -> str:
+    return " ".join(text.split())
