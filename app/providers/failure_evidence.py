@@ -46,12 +46,12 @@ _UNREAD_KEYS = frozenset(
     {
         *("failed_generation", "usage", "headers", "message_zh", "url", "path", "links"),
         *("model", "object", "id", "request_id", "requestid", "sid", "provider", "provider_name"),
-        *("param", "remedy_hint", "flagged_input", "documentation_url", "system_fingerprint"),
+        *("remedy_hint", "flagged_input", "documentation_url", "system_fingerprint"),
         *("stack", "stacktrace", "traceback", "timestamp", "prompt_filter_results"),
-        *("safetyratings", "innererror"),
+        *("safetyratings", "input", "messages", "prompt", "contents"),
     }
 )
-"""Names, identities and advice: words that say nothing of what failed."""
+"""Names, identities, advice and what was asked: words that say nothing of what failed."""
 
 _STATUS_IN_TEXT = re.compile(
     r"(?:error code|status code|http status|status|http|error|\[|^)[ :=(]{0,3}([1-5]\d\d)\b"

@@ -8,8 +8,8 @@ money comes before rates, because an exhausted quota is also sent as 429.
 from app.providers.failure_verdicts import BUSY, QUOTA, RATE, RATE_TOO_BIG, rule
 
 _MONEY = (
-    r"balances?|credits?|funds?|quotas?|(?<!token )budget|allowance|resource ?pack(?:age|s)?"
-    r"|token (?:plan|package)|额度|配额|余额|资源包|余量"
+    r"balances?|credits?|funds?|(?<!rate )(?<!rate limit )quotas?|(?<!token )budget|allowance"
+    r"|resource ?pack(?:age|s)?|token (?:plan|package)|额度|配额|余额|资源包|余量"
 )
 _SPENT = (
     r"insufficient|exhausted|too low|not (?:sufficient|enough)|exceeded|depleted|used up"
@@ -71,7 +71,7 @@ WINDOWS = (
         RATE,
         "a rolling window, though it is called a quota: Gemini quotaId, Vertex, Huawei, DashScope",
         r"per ?(?:minute|min|second|sec)\b|/ ?(?:min(?:ute)?|s(?:ec(?:ond)?)?)\b",
-        r"quota exceeded for (?:aiplatform|quota metric|metric)|\brate limit exceeded \|",
+        r"quota exceeded for (?:aiplatform|quota metric|metric)",
         r"\bthrottling|#token limit|allocated quota exceeded",
     ),
 )
@@ -107,7 +107,8 @@ MONEY = (
         r"(?:requires?|are required|need|more|available|purchase|buy)\b.{0,20}\bcredits"
         r"|credits are required|(?:need|requires?) an? .{0,20}subscription|can only afford",
         r"paid (?:plan|tier|balance)|(?:subscription|plan) (?:has )?(?:expired|ended)"
-        r"|not purchased|suspended due to",
+        r"|trial (?:has |period |is )?(?:expired|ended|over)|plan .{0,20}run out",
+        r"not purchased|suspended due to",
         r"欠费|充值|续费|续订|停服|套餐.{0,6}(?:到期|过期|失效)|请购买",
         r"no auth error.{0,30}tokens\.total",
     ),
@@ -120,7 +121,7 @@ LOAD = (
         "the text says load where code and status say rate: Gemini, Pollinations, MiniMax 529",
         rf"\b{_LOAD}\b|overloaded|too busy|(?:server|service|llm|model|system|engine) busy",
         r"queue is full|at (?:full )?capacity|no slots available|pending requests exceeded",
-        r"访问量过大|繁忙|资源紧张|过载",
+        r"访问量过大|繁忙|资源紧张|过载|人数过多|排队|负载(?:较|过)高",
     ),
 )
 

@@ -39,12 +39,12 @@ ACCESS = (
         DENIED,
         "a key or token that is wrong, old or missing: OpenAI 401, Gemini and xAI 400, Baidu 110",
         r"(?:invalid|incorrect|wrong|expired|missing|revoked|unknown|no|illegal) .{0,16}"
-        r"(?:api ?key|\btoken\b|credentials?|access key|signature(?! in ))",
-        r"(?:api ?key|access key|\btoken|credentials?|signature)\b.{0,30}\b"
+        r"(?:api ?key|\btoken\b|credentials?|access key)",
+        r"(?:api ?key|access key|\btoken|credentials?)\b.{0,30}\b"
         r"(?:invalid|not valid|expired|revoked|missing|incorrect|disabled|leaked|required"
         r"|not (?:provided|found|set)|must be set|no longer)",
         r"authentication|auth ?failure|unauthorized|unauthenticated|no ?auth|credentials"
-        r"|certification failed",
+        r"|certification failed|signature (?:does ?not match|expired|failure)",
         r"令牌(?:状态|已过期|无效)|鉴权|身份验证|认证失败|密钥|api key.{0,6}(?:无效|错误|仅限)",
     ),
     rule(
@@ -63,20 +63,20 @@ ACCESS = (
         "model",
         DENIED,
         "this model or address is not to be had: OpenAI model_not_found, Groq, Cloudflare 5007",
-        r"model not (?:found|open|supported)|no such model|unknown model|unsupported model"
-        r"|invalid model\b|model name is invalid|model identifier",
+        r"model not (?:found|open|supported)|(?:^|\| )not found error|no such model"
+        r"|unknown model|unsupported model|invalid model\b|model name is invalid|model identifier",
         rf"\b{_THING}\b.{{0,60}}\b(?:not (?:found|exist|deployed)|does ?n[o']t exist|can ?not be "
         r"found|decommissioned|deprecated|retired|end of its life|inaccessible)\b",
         r"does not exist|no endpoints found|no available channel|无可用渠道|no enabled keys"
         r"|unsupported (?:openapi )?method",
-        r"模型.{0,4}不存在|不存在|已下线",
+        r"不存在|已下线|已停用|模型.{0,20}不可用|model disabled",
     ),
     rule(
         "trust-or-address",
         DENIED,
         "certificate, proxy, address or host stay as they are until somebody changes them",
         r"certificate|\bcert\b|certification path|hostname mismatch|proxy ?authentication",
-        r"unsupported ?protocol|invalid ?url|local ?protocol ?error",
+        r"unsupported ?protocol|too ?many ?redirects|invalid ?url|local ?protocol ?error",
         r"more system memory|unable to load model",
     ),
 )
@@ -126,7 +126,7 @@ PASSING = (
         DOWN,
         "their side broke, whatever the status: Dify, Volcengine ClosedEndpoint, Bedrock 424",
         r"internal (?:server )?error|internal failure|service unavailable|crashed",
-        r"unexpected error|unknown error|server error",
+        r"unexpected error|unknown error|server error|\btimed? ?out\b|deadline exceeded",
         r"try your request again|retry your request(?:\.|$)",
         r"temporarily unavailable|\bupstream\b|内部(?:系统)?(?:错误|异常)|服务异常|系统错误",
     ),
@@ -134,7 +134,7 @@ PASSING = (
 
 VAGUE = (
     rule(
-        "vague-key",
+        "vague-address",
         DENIED,
         "without a status, a thing that is not there is an address: Gemini interactions",
         r"(?:^|\| )not found\b",

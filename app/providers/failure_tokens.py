@@ -53,7 +53,7 @@ TOKENS = (
         TOTAL,
         "prompt and answer together are too long: OpenAI, Anthropic, vLLM, TGI, Cohere, OpenRouter",
         r"\(\d{1,9} (?:tokens )?(?:of|in|for) .{0,60}(?:completion|output)\b",
-        rf"(?:tokens?|length|count) (?:\+|plus|and) .{{0,20}}{_CAP}",
+        rf"(?:tokens?|length|count|prompt|inputs?|messages?) (?:\+|plus|and) .{{0,20}}{_CAP}",
         r"(?:prompt|inputs?) (?:tokens )?(?:and|plus|\+) (?:the )?(?:maximum |requested )?"
         r"(?:output|prediction|completion|generated)",
         r"output tokens and your prompt|requested token count exceeds",
@@ -70,6 +70,7 @@ TOKENS = (
         r"|should be \[|<=|非法|above maximum|which is the maximum"
         r"|exceeds? the (?:model )?(?:limit|max)|out of range|cannot (?:exceed|be greater))",
         rf"(?:invalid|range of|value of) {_CAP}|at most \d{{1,9}} (?:completion|output) tokens",
+        r"\d output tokens\b.{0,40}(?:only|at most|maximum|limit)",
         r"maximum (?:allowed )?(?:number of )?output(?: tokens)?\b",
         rf"unable to complete request: {_CAP}|output (?:token )?limit (?:was |is )?reached",
     ),
@@ -89,6 +90,7 @@ TOKENS = (
         rf"\b{_OVER}\b.{{0,40}}\bcontext\b|context (?:length|window|size|limit) exceed(?:s|ed)",
         r"context length is \d|context overflow|context the overflows",
         r"(?:input|prompt|context) (?:tokens?|length|size) (?:count )?(?:is |are )?exceed",
+        r"(?:prompt|input|messages) (?:has|have|contains?|of) \d{1,12} tokens",
         r"exceed context size|maximum (?:prompt|context|model|sequence) length|max prompt tokens",
         r"(?:input|prompt) (?:token count|tokens? limit|length)\b.{0,60}(?:exceeds?|should be)",
         r"prompt token count of \d{1,12} exceeds|message size .{0,40}exceeds limit",

@@ -10,6 +10,7 @@ CASES = frozenset(
     {
         *range(1, 9),
         *range(12, 28),
+        *range(32, 36),
         *range(36, 47),
         *(83, 84),
         *range(90, 94),

@@ -1,23 +1,17 @@
 """Around the verdict: stated waits, the network, redaction, and any bytes at all."""
 
-import json
 import ssl
-import time
 from datetime import timedelta
 
 import httpx
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from app.providers.failures import (
     Evidence,
-    classify,
     classify_exception,
     interrupted,
 )
-from app.turn.failures import ModelFailure
-from tests.providers.evidence import DOWN, QUOTA, TOKENS, failure_from, openai_error
+from tests.providers.evidence import DOWN, QUOTA, failure_from, openai_error
 
 # --- Stated waits --------------------------------------------------------------------------------
 
@@ -61,6 +55,21 @@ from tests.providers.evidence import DOWN, QUOTA, TOKENS, failure_from, openai_e
             ),
             44,
         ),
+        (openai_error(429, "Slow.", retry_after="1m30s"), 90),
+        (openai_error(429, "429 Slow. retry_delay {\n  seconds: 41\n}\n]"), 41),
+        (openai_error(429, "Slow. Headers: Retry-After: 30, server: x"), 30),
+        (openai_error(429, "请求过于频繁，请在 30 秒后重试"), 30),
+        (openai_error(429, "请求过于频繁，请等待2分钟后再试"), 120),
+        (openai_error(429, "Slow.", ratelimit_remaining="0", ratelimit_reset="27"), 27),
+        (Evidence(where="response", status=429, body={"error": {"retry_after_ms": 250}}), 0.25),
+        (
+            Evidence(
+                where="response",
+                status=429,
+                body={"error": {"metadata": {"headers": {"Retry-After": "7"}}}},
+            ),
+            7,
+        ),
     ],
 )
 def test_a_stated_wait_is_read_wherever_it_stands(evidence: Evidence, seconds: float) -> None:
@@ -76,6 +85,15 @@ def test_a_stated_wait_is_read_wherever_it_stands(evidence: Evidence, seconds: f
         openai_error(429, "Slow.", retry_after="9" * 30),
         openai_error(429, "Slow.", retry_after="Fri, 29 Sep 2023 16:26:57 GMT"),
         openai_error(429, "Limit 100 per min. Limit resets."),
+        openai_error(429, "Slow.", x_ratelimit_remaining_requests="9", x_ratelimit_reset="6s"),
+        openai_error(429, "Slow.", x_ratelimit_remaining="-1", x_ratelimit_reset="0"),
+        openai_error(429, "Slow.", x_ratelimit_remaining="0", x_ratelimit_reset="1741305600000"),
+        openai_error(429, "Your limit will reset at 2026-09-09 05:38:28."),
+        openai_error(429, "Claude AI usage limit reached|1753077600"),
+        openai_error(429, "Your limit resets 8am (Europe/London)."),
+        openai_error(429, "请稍后 重试 3 次。"),
+        openai_error(403, "Access denied. If you recently fixed this, try again after 2 minutes."),
+        openai_error(400, "prompt is too long. Try again in 5 minutes with less."),
     ],
 )
 def test_a_wait_is_never_invented(evidence: Evidence) -> None:
@@ -182,73 +200,3 @@ def test_a_message_is_one_bounded_line() -> None:
 
 def test_a_failure_without_a_word_still_says_something() -> None:
     assert failure_from(Evidence(where="response", status=503)).message
-
-
-# --- Any bytes -----------------------------------------------------------------------------------
-
-_WORDS = st.sampled_from(
-    [
-        *("error", "message", "code", "{", "}", '"', "'", "[", "]", ":", ",", "\\", "\\n", "\\u"),
-        *("429", "Error code: 500 - ", "data: ", "b'", "quota", "max_tokens", "retry after 5 s"),
-        *("\ud800", "\x00", "<", ">", "http://", "sk-", "per minute", " 0 in the completion)"),
-    ]
-)
-_TEXT = st.lists(_WORDS | st.text(max_size=4), max_size=40).map("".join)
-_VALUE = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | _TEXT,
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(["error", "message", "code", "type", "status", "details"]) | _TEXT,
-            inner,
-            max_size=3,
-        )
-    ),
-    max_leaves=12,
-)
-_HEADERS = st.dictionaries(
-    st.sampled_from(["retry-after", "retry-after-ms", "date", "x-ratelimit-reset-tokens"]),
-    _TEXT | st.floats().map(str),
-)
-
-
-@given(
-    st.sampled_from(["response", "stream", "transport"]),
-    st.none() | st.integers(0, 999),
-    _HEADERS,
-    _VALUE | st.binary(),
-)
-def test_any_evidence_gives_one_bounded_verdict(
-    where: str, status: int | None, headers: dict[str, str], body: object
-) -> None:
-    evidence = Evidence(where=where, status=status, headers=headers, body=body)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType] - drawn from its literals
-    result = classify(evidence)
-
-    assert len(result.message) <= 500
-    assert result.message.encode()
-    if isinstance(result, ModelFailure):
-        assert result.retry_after is None or result.retry_after >= timedelta(0)
-        assert (result.token_limit_phase is None) == (result.type is not TOKENS)
-        assert not (result.type is QUOTA and result.retryable)
-
-
-@pytest.mark.parametrize(
-    "unit",
-    [
-        *("{", '{"a":', "[", "'", "max tokens ", "retry after 1 s ", "<", "sk-", "quota ", "1"),
-        *("per minute", "exceeds ", "input ", "please reduce the ", "limit ", "b'{\\'", "https://"),
-    ],
-)
-def test_a_body_of_a_mebibyte_takes_a_fraction_of_a_second(unit: str) -> None:
-    body = (unit * (1024 * 1024 // len(unit))).encode()
-    began = time.process_time()
-
-    assert classify(Evidence(where="response", status=500, body=body)).message
-    assert time.process_time() - began < 2
-
-
-def test_a_long_error_is_read_to_its_end() -> None:
-    error = {"details": ["x" * 100] * 1_500, "message": "Quota.", "code": "insufficient_quota"}
-    body = json.dumps({"error": error}).encode()
-
-    assert failure_from(Evidence(where="response", status=429, body=body)).type is QUOTA
