@@ -6,7 +6,8 @@ failure is answered with `{"error": …}` and told on standard error, and the ot
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, TypeGuard
 
@@ -29,10 +30,11 @@ def run(file: str) -> None:
     Exits with 1 where the file cannot be read or a line was bad, in the end.
     """
     try:
-        lines = _lines(file)
+        with _lines(file) as lines:
+            is_any_bad = _print_answers(lines)
     except OSError as error:
         sys.exit(f"turnkeeper: {file}: {error.strerror}")
-    if _print_answers(lines):
+    if is_any_bad:
         raise typer.Exit(1)
 
 
@@ -73,8 +75,13 @@ def _answer(
     }
 
 
-def _lines(file: str) -> Iterable[bytes]:
-    return sys.stdin.buffer if file == "-" else Path(file).open("rb")
+@contextmanager
+def _lines(file: str) -> Generator[Iterable[bytes]]:
+    if file == "-":
+        yield sys.stdin.buffer
+        return
+    with Path(file).open("rb") as lines:
+        yield lines
 
 
 def _print_answers(lines: Iterable[bytes]) -> bool:
