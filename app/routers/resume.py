@@ -32,7 +32,7 @@ from app.services.answers import Answer, give_answer
 from app.services.deps import Caller, Services
 from app.services.messages import Posted, Replacement, replan
 from app.services.turns import Commanded, ResumeCommand, resume, resume_under
-from app.turn.ids import CallId, FailureId, MessageId, TurnId
+from app.turn.ids import ActorId, CallId, FailureId, MessageId, TurnId
 from app.turn.inputs import ContinueNow, Resume, Retry, RetryModel
 
 router = APIRouter(prefix="/turns/{turnId}/resume", tags=["turns"])
@@ -150,12 +150,13 @@ async def _done(
         case ResumeTurnBody() if (change := limit_change(body)) is not None:
             return await resume_under(services, caller, turn_id, change, expected_version=version)
         case _:
-            command = _command(body)
+            command = _command(body, caller.principal.actor_id)
             return await resume(services, caller, turn_id, command, expected_version=version)
 
 
 def _command(
     body: RetryModelBody | FailureBody | RetryBody | ContinueBody | ResumeTurnBody | CallBody,
+    actor_id: ActorId,
 ) -> ResumeCommand:
     match body:
         case RetryModelBody(failure_id=failure_id) | FailureBody(failure_id=failure_id):
@@ -167,4 +168,4 @@ def _command(
         case ResumeTurnBody():
             return Resume()
         case ApproveToolBody() | RejectToolBody() | ToolResultBody() | ToolErrorBody():
-            return call_command(body)
+            return call_command(body, actor_id)

@@ -9,7 +9,7 @@ from pydantic import Field, JsonValue, field_validator
 from app.routers.message_schemas import SaidBody
 from app.routers.wire import Input
 from app.services.turns import LimitChange
-from app.turn.ids import CallId
+from app.turn.ids import ActorId, CallId
 from app.turn.inputs import ApproveTool, CallCommand, GiveToolError, GiveToolResult, RejectTool
 
 FailureIdText = Annotated[
@@ -136,14 +136,14 @@ class ReplanBody(Input):
     message: SaidBody
 
 
-def call_command(body: CallBody) -> CallCommand:
+def call_command(body: CallBody, actor_id: ActorId) -> CallCommand:
     """The command as the core takes it."""
     call_id = CallId(body.call_id)
     match body:
         case ApproveToolBody(fingerprint=fingerprint):
-            return ApproveTool(call_id=call_id, fingerprint=fingerprint)
+            return ApproveTool(call_id=call_id, actor_id=actor_id, fingerprint=fingerprint)
         case RejectToolBody(reason=reason):
-            return RejectTool(call_id=call_id, reason=reason)
+            return RejectTool(call_id=call_id, actor_id=actor_id, reason=reason)
         case ToolResultBody(output=output):
             return GiveToolResult(call_id=call_id, output=json.dumps(output))
         case ToolErrorBody(code=code, message=message):

@@ -10,7 +10,7 @@ from app.services.errors import Contended
 from app.services.found import get_turn, require_agent
 from app.services.turns import Commanded
 from app.turn.ids import CallId, MessageId, TurnId
-from app.turn.inputs import UserInput
+from app.turn.inputs import FormData, UserInput
 from app.turn.status import BLOCKED
 from app.turn.transcript import TextPart, UserMessage
 
@@ -43,7 +43,8 @@ async def give_answer(
     content = (TextPart(text=given.text or ""),)
     said = bool(given.text and given.text.strip())
     message = UserMessage(message_id=message_id, content=content) if said else None
-    asked = UserInput(message=message, call_id=given.call_id, has_data=given.has_data)
+    data = FormData(values="{}", schema="") if given.has_data else None
+    asked = UserInput(message=message, call_id=given.call_id, data=data)
     audit = caller.entry(
         "USER_INPUT",
         conversation_id=stored.turn.identity.conversation_id,

@@ -29,6 +29,9 @@ _MESSAGE_FIELD = {
     "TOOL_FAILED": "result",
     "TOOL_INTERRUPTED": "result",
     "TOOL_SKIPPED": "result",
+    "TOOL_REJECTED": "result",
+    "EXTERNAL_TOOL_COMPLETED": "result",
+    "EXTERNAL_TOOL_FAILED": "result",
 }
 
 

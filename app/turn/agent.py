@@ -22,6 +22,11 @@ class Effect(StrEnum):
     WRITES = "writes"
 
 
+ToolKind: TypeAlias = Literal["local", "external", "input"]
+"""`local`: a function of this process. `external`: somebody outside does it and says how it went.
+`input`: the built-in `request_user_input`, answered by the user."""
+
+
 class OnError(StrEnum):
     """What a tool's error does (turn semantics C10).
 
@@ -35,6 +40,11 @@ class OnError(StrEnum):
     RETRY_THEN_MODEL = "retry_then_model"
 
 
+OnExpiry: TypeAlias = Literal["keep", "answer_expired", "fail", "cancel"]
+"""What a wait's end of time does (turn semantics T89). `keep`: late answers are refused, the turn
+waits on. `answer_expired`: the call gets a result that says so. `fail`, `cancel`: the turn ends."""
+OpenWaits: TypeAlias = Literal["sequential", "together"]
+"""Whether calls that wait for somebody open one by one or all at once (C28)."""
 OnModelFailure: TypeAlias = Literal["wait", "fail"]
 """What a recognised failure of the model does when no retry is left (turn semantics C7)."""
 
@@ -54,6 +64,15 @@ class RetryPolicy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WaitPolicy:
+    """How long a person or an outside tool may take, and what happens then."""
+
+    timeout: timedelta | None = None
+    """From the moment the wait opens; `None`: as long as it takes."""
+    on_expiry: OnExpiry = "keep"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolSpec:
     """A tool as the model and the core see it; the function behind it is the toolbox's affair."""
 
@@ -67,6 +86,14 @@ class ToolSpec:
     """For the two kinds of `on_error` that retry."""
     block_following: bool = False
     """Whether the calls behind it in an answer wait for its end, and are given up at its error."""
+    kind: ToolKind = "local"
+    needs_approval: bool = False
+    """Whether every call needs somebody's approval before the tool is entered or called outside."""
+    wait: WaitPolicy | None = None
+    """For what its calls wait for; `None`: as the agent says."""
+    max_result_bytes: int = 64 * 1024
+    """Of a result from outside, in UTF-8; 1 to 4 MiB."""
+    on_oversize: Literal["refuse", "truncate"] = "refuse"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +137,15 @@ class Agent:
     limits: Limits = field(default_factory=Limits)
     interruption_text: Mapping[Outcome, str] = field(default_factory=dict[Outcome, str])
     """Templates of what the model reads of a call that was interrupted, by its outcome."""
+    has_policy: bool = False
+    """Whether a policy of its own is asked about every call before its tool is entered."""
+    open_waits: OpenWaits = "sequential"
+    strict_forms: bool = False
+    """Whether a message to a form that waits is refused instead of giving the form up (C22)."""
+    requester_may_approve: bool = True
+    """Whether whoever began a turn may approve its calls."""
+    wait: WaitPolicy = field(default_factory=WaitPolicy)
+    """For every wait for a person or an outside tool that no tool has a policy of its own for."""
     has_hooks: bool = False
     """Whether hooks are to hear of a user's message before a step follows it."""
 

@@ -68,6 +68,8 @@ def _decided(turn: Turn, given: i.Input, *, at: datetime, agent: Agent) -> tuple
             | i.Cancel()
         ):
             return _requested(turn, given, at=at)
+        case i.TimePassed():
+            return ()
         case _ if given.attempt_id != turn.attempt_in_flight:
             return ()
         case i.UserAsked():

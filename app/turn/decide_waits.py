@@ -56,7 +56,7 @@ def input_given(turn: Turn, given: i.UserInput, *, at: datetime) -> tuple[e.Even
     if given.call_id is not None:
         detail = f"no call waits for an answer, so not {given.call_id!r}; leave the callId out"
         raise CorrelationMismatch(turn, detail)
-    if given.has_data:
+    if given.data is not None:
         raise AnswerInvalid(turn, "data: the question is a plain one; answer it with text")
     if given.message is None:
         raise AnswerInvalid(turn, "text: an answer needs some")

@@ -4,24 +4,80 @@ Each event raises the turn's version by one, so its sequence needs no counter of
 the name readers see (turn semantics, section 2.6). An event that adds a message to the transcript
 carries its position; the message itself is stored once, in the transcript.
 """
+# ruff: noqa: PLC0414 - the whole vocabulary goes by the name of this module
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal, TypeAlias
 
-from app.turn.agent import Effect, Limits
+from app.turn.agent import Limits, WaitPolicy
 from app.turn.failures import FailureRecord
 from app.turn.ids import AttemptId, CallId, Identity, MessageId
 from app.turn.state import QueuedInput
-from app.turn.status import Cursor, LimitName, PauseCause, ResumedBy
+from app.turn.status import Cursor, LimitName, PauseCause, ResumedBy, SuspensionType
+from app.turn.tool_events import (
+    ExternalToolCancelRequested as ExternalToolCancelRequested,
+)
+from app.turn.tool_events import (
+    ExternalToolCompleted as ExternalToolCompleted,
+)
+from app.turn.tool_events import (
+    ExternalToolFailed as ExternalToolFailed,
+)
+from app.turn.tool_events import (
+    ExternalToolRequested as ExternalToolRequested,
+)
+from app.turn.tool_events import (
+    ToolApprovalDecided as ToolApprovalDecided,
+)
+from app.turn.tool_events import (
+    ToolApprovalRequested as ToolApprovalRequested,
+)
+from app.turn.tool_events import (
+    ToolAttemptFailed as ToolAttemptFailed,
+)
+from app.turn.tool_events import (
+    ToolCompleted as ToolCompleted,
+)
+from app.turn.tool_events import (
+    ToolFailed as ToolFailed,
+)
+from app.turn.tool_events import (
+    ToolInputReceived as ToolInputReceived,
+)
+from app.turn.tool_events import (
+    ToolInputRequested as ToolInputRequested,
+)
+from app.turn.tool_events import (
+    ToolInterrupted as ToolInterrupted,
+)
+from app.turn.tool_events import (
+    ToolPutAside as ToolPutAside,
+)
+from app.turn.tool_events import (
+    ToolRejected as ToolRejected,
+)
+from app.turn.tool_events import (
+    ToolRequested as ToolRequested,
+)
+from app.turn.tool_events import (
+    ToolSkipped as ToolSkipped,
+)
+from app.turn.tool_events import (
+    ToolStarted as ToolStarted,
+)
+from app.turn.tool_events import (
+    WaitEvent as WaitEvent,
+)
+from app.turn.tool_events import (
+    WaitExpired as WaitExpired,
+)
 from app.turn.transcript import (
     AssistantMessage,
     ClosingMessage,
-    InterruptionReason,
     NoticeMessage,
     QuestionMessage,
     StopReason,
-    ToolResult,
     Usage,
     UserMessage,
 )
@@ -81,7 +137,7 @@ class StepRecovered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnSuspended:
-    suspension_type: Literal["MODEL", "RETRY", "USER_INPUT"]
+    suspension_type: SuspensionType
     record: FailureRecord | None
     """The model's failure; `None` when it is not the model that the turn waits for."""
     requested_at: datetime
@@ -91,6 +147,10 @@ class TurnSuspended:
     """What the user is asked, when the turn waits for that."""
     heard: int = 0
     """How many of the unread messages the hook that asks has seen."""
+    call_id: CallId | None = None
+    """The first call that waits for somebody, when the turn waits for that."""
+    policy: WaitPolicy = field(default_factory=WaitPolicy)
+    """How long that wait may take; of a plain question too."""
     type: Literal["TURN_SUSPENDED"] = "TURN_SUSPENDED"
 
 
@@ -274,85 +334,6 @@ class OutputReady:
     type: Literal["OUTPUT_READY"] = "OUTPUT_READY"
 
 
-# --- Tools ---------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolRequested:
-    call_id: CallId
-    tool_name: str
-    effect: Effect
-    position: int
-    """Where the result will stand."""
-    type: Literal["TOOL_REQUESTED"] = "TOOL_REQUESTED"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolStarted:
-    """The mark that is stored before a tool is entered."""
-
-    call_id: CallId
-    attempt_id: AttemptId
-    attempt: int
-    type: Literal["TOOL_STARTED"] = "TOOL_STARTED"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCompleted:
-    position: int
-    result: ToolResult
-    question: str | None = None
-    """What the tool asks the user."""
-    type: Literal["TOOL_COMPLETED"] = "TOOL_COMPLETED"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolFailed:
-    """The tool was entered, or could not be, and its result tells the model of an error."""
-
-    position: int
-    result: ToolResult
-    fails_turn: bool = False
-    type: Literal["TOOL_FAILED"] = "TOOL_FAILED"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolAttemptFailed:
-    """An attempt failed and another is to follow: the call stays open."""
-
-    call_id: CallId
-    tool_name: str
-    attempt: int
-    error: str
-    retry_at: datetime
-    type: Literal["TOOL_ATTEMPT_FAILED"] = "TOOL_ATTEMPT_FAILED"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolInterrupted:
-    """The call was answered without a result of the tool."""
-
-    position: int
-    result: ToolResult
-    reason: InterruptionReason | None = None
-    """`None` in journals that were written before reasons were kept."""
-    source_message_id: MessageId | None = None
-    """The message that the call was given up for."""
-    type: Literal["TOOL_INTERRUPTED"] = "TOOL_INTERRUPTED"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolSkipped:
-    """The call was not begun, because a message that steers the turn came first (T9)."""
-
-    position: int
-    result: ToolResult
-    reason: InterruptionReason = InterruptionReason.USER_MESSAGE
-    source_message_id: MessageId
-    """The first of the messages that steer."""
-    type: Literal["TOOL_SKIPPED"] = "TOOL_SKIPPED"
-
-
 Event: TypeAlias = (
     TurnStarted
     | MessageAdded
@@ -388,4 +369,8 @@ Event: TypeAlias = (
     | InputQueued
     | InputPromoted
     | InputWithdrawn
+    | WaitEvent
+    | ExternalToolCompleted
+    | ExternalToolFailed
+    | ToolRejected
 )

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 from app.turn import events as e
 from app.turn.evolve_calls import asked_at, call_changed, failing, without_call
+from app.turn.evolve_waits import wait_changed
 from app.turn.state import (
     CallingModel,
     Cancelled,
@@ -25,6 +26,7 @@ from app.turn.state import (
     ToolRetryScheduled,
     ToolsDue,
     Turn,
+    WaitingForCalls,
     WaitingForModel,
     WaitingForUser,
 )
@@ -85,8 +87,27 @@ def _changed(turn: Turn, event: e.Event) -> Turn:  # noqa: C901, PLR0912 - it on
         case e.ToolCompleted(question=str(question)):
             asking = replace(turn, questions=(*turn.questions, question))
             return without_call(asking, event.result.call_id)
-        case e.ToolCompleted() | e.ToolFailed() | e.ToolInterrupted() | e.ToolSkipped():
+        case (
+            e.ToolCompleted()
+            | e.ToolFailed()
+            | e.ToolInterrupted()
+            | e.ToolSkipped()
+            | e.ToolRejected()
+            | e.ExternalToolCompleted()
+            | e.ExternalToolFailed()
+        ):
             return without_call(turn, event.result.call_id)
+        case (
+            e.ToolApprovalRequested()
+            | e.ToolInputRequested()
+            | e.ExternalToolRequested()
+            | e.ToolPutAside()
+            | e.ToolApprovalDecided()
+            | e.ToolInputReceived()
+            | e.ExternalToolCancelRequested()
+            | e.WaitExpired()
+        ):
+            return wait_changed(turn, event)
         case e.TurnSuspended() | e.RetryWasScheduled() | e.TurnPaused() | e.TurnResumed():
             return _wait_changed(turn, event)
         case e.InputQueued() | e.InputPromoted() | e.InputWithdrawn():
@@ -227,6 +248,7 @@ def _asked(turn: Turn, question: str, event: e.TurnSuspended) -> Turn:
         requested_at=event.requested_at,
         asked_at=asked_at(turn) if calls else None,
         calls=calls,
+        policy=event.policy,
     )
     unread = turn.unread[event.heard :]
     return replace(turn, state=state, questions=(), unread=unread, is_taken_up=True)
@@ -265,9 +287,15 @@ def _resumed(turn: Turn, event: e.TurnResumed) -> Turn:
     )
 
 
-def _suspended(turn: Turn, event: e.TurnSuspended) -> WaitingForModel | ToolRetryScheduled:
+def _suspended(
+    turn: Turn, event: e.TurnSuspended
+) -> WaitingForModel | ToolRetryScheduled | WaitingForCalls:
     if event.record is not None:
         return WaitingForModel(record=event.record, requested_at=event.requested_at)
+    if event.call_id is not None:
+        return WaitingForCalls(
+            requested_at=event.requested_at, asked_at=asked_at(turn), calls=turn.open_calls
+        )
     if event.next_runnable_at is None:
         message = "a tool's retry has a time"
         raise JournalError(message)

@@ -12,6 +12,7 @@ from app.turn.state import (
     ToolRetryScheduled,
     ToolsDue,
     Turn,
+    WaitingForCalls,
     WaitingForUser,
 )
 
@@ -75,7 +76,7 @@ def without_call(turn: Turn, call_id: CallId) -> Turn:
     """The call has its result."""
     calls = tuple(call for call in turn.open_calls if call.call_id != call_id)
     counters = replace(turn.counters, consecutive_retries=0)
-    if isinstance(turn.state, Paused | ToolRetryScheduled | WaitingForUser):
+    if isinstance(turn.state, Paused | ToolRetryScheduled | WaitingForUser | WaitingForCalls):
         return replace(turn, state=replace(turn.state, calls=calls), counters=counters)
     if not calls:
         return replace(turn, state=ModelDue(), counters=counters)
@@ -91,6 +92,7 @@ def asked_at(turn: Turn) -> int:
             ToolsDue(asked_at=asked_at)
             | RunningTools(asked_at=asked_at)
             | ToolRetryScheduled(asked_at=asked_at)
+            | WaitingForCalls(asked_at=asked_at)
         ):
             return asked_at
         case Paused(asked_at=int(asked_at)) | WaitingForUser(asked_at=int(asked_at)):

@@ -11,8 +11,9 @@ from typing import Literal, TypeAlias
 
 from app.turn.agent import Limits
 from app.turn.failures import ModelFailure, RequestRefused
-from app.turn.ids import AttemptId, CallId, FailureId, MessageId
+from app.turn.ids import ActorId, AttemptId, CallId, FailureId, MessageId
 from app.turn.transcript import ModelAnswer, Outcome, Usage, UserMessage
+from app.turn.waits import ApprovalNeeded, InputNeeded, JudgedCall
 
 WhenRunning: TypeAlias = Literal["reject", "queue", "steer"]
 """What becomes of a message to a turn at work (C5)."""
@@ -79,8 +80,19 @@ class UserInput:
     message: UserMessage | None
     """`None`: nothing, or nothing but blanks."""
     call_id: CallId | None = None
-    has_data: bool = False
-    """Whether it brings values for a form."""
+    """The call whose form or question it answers; `None`: the one that waits for the user."""
+    data: "FormData | None" = None
+    """Values for a form."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormData:
+    """Values that were checked against a schema."""
+
+    values: str
+    """A JSON object as text."""
+    schema: str
+    """The schema that they fit; they count only for a form that has this very one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +100,7 @@ class ApproveTool:
     """`APPROVE_TOOL`: let a call run that waits for somebody's approval."""
 
     call_id: CallId
+    actor_id: ActorId
     fingerprint: str | None = None
     """Of the request that was looked at; `None`: of whatever waits now."""
 
@@ -97,6 +110,7 @@ class RejectTool:
     """`REJECT_TOOL`: give a call up that waits for somebody's approval."""
 
     call_id: CallId
+    actor_id: ActorId
     reason: str
 
 
@@ -155,6 +169,8 @@ class BeginStep:
     """The shell is about to do what `next_step` asked for."""
 
     attempt_id: AttemptId
+    judged: tuple[JudgedCall, ...] = ()
+    """What was found out about calls that may not begin without it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,6 +264,8 @@ class FinishedCall:
     content: str
     question: str | None = None
     """What the tool asks the user; the content is of no use then."""
+    needs: ApprovalNeeded | InputNeeded | None = None
+    """What the tool asks for before it does anything; the content is of no use then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,6 +278,8 @@ class ToolsFinished:
     """`None`: the worker is about to stop, so nothing more is to begin."""
     chance: float = 1.0
     """As for `ModelGaveUp`, should one of them be tried again."""
+    judged: tuple[JudgedCall, ...] = ()
+    """As for `BeginStep`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,6 +298,11 @@ class StepLost:
     """`None`: hooks come first, so nothing is begun in the same commit."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimePassed:
+    """Somebody looked at the clock: waits whose time is over are to be dealt with (T91)."""
+
+
 Report: TypeAlias = (
     BeginStep
     | ModelWrote
@@ -289,5 +314,6 @@ Report: TypeAlias = (
     | ToolsFinished
     | StepAbandoned
     | StepLost
+    | TimePassed
 )
 Input: TypeAlias = Request | Report

@@ -4,11 +4,14 @@ from typing import TypeAlias
 
 from app.turn.events import (
     Event,
+    ExternalToolCompleted,
+    ExternalToolFailed,
     MessageAdded,
     ModelCompleted,
     ToolCompleted,
     ToolFailed,
     ToolInterrupted,
+    ToolRejected,
     ToolSkipped,
 )
 from app.turn.status import Status
@@ -41,6 +44,9 @@ def added_message(event: Event) -> tuple[int, Message] | None:
             | ToolFailed(position=position, result=result)
             | ToolInterrupted(position=position, result=result)
             | ToolSkipped(position=position, result=result)
+            | ToolRejected(position=position, result=result)
+            | ExternalToolCompleted(position=position, result=result)
+            | ExternalToolFailed(position=position, result=result)
         ):
             return position, result
         case _:

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from app.turn.agent import Effect
 from app.turn.ids import CallId
+from app.turn.waits import Approval, ExternalWait, Wait
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,17 +29,41 @@ class OpenCall:
     previous_error: str | None = None
     scheduled_at: datetime | None = None
     """When the attempt after a failed one was to begin; kept when it does."""
+    wait: Wait | None = None
+    """Whom it waits for, if for anybody."""
+    asks: int = 0
+    """Attempts that ended by asking for an approval or a form: they have done nothing."""
+    approvals: tuple[Approval, ...] = ()
+    data: str | None = None
+    """What was filled in for it so far, merged; a JSON object as text."""
+    resumes: int = 0
+    """Times somebody's answer has brought it back."""
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether its wait is open: somebody may answer it now."""
+        return self.wait is not None and self.wait.requested_at is not None
+
+    @property
+    def is_with_others(self) -> bool:
+        """Whether an outside tool has been asked to do it."""
+        return isinstance(self.wait, ExternalWait) and self.is_waiting
 
     @property
     def may_have_run(self) -> bool:
         """Whether there is an attempt whose end is not known."""
-        return self.attempt > self.failures
+        return self.attempt > self.failures + self.asks
 
     @property
     def may_have_had_effect(self) -> bool:
         """Whether nobody can say that nothing was done.
 
         A tool that writes is tried again only when it said so itself, and one that reads does
-        nothing; but the error of an idempotent one does not show how far it came.
+        nothing; but the error of an idempotent one does not show how far it came. Nobody knows how
+        far somebody outside has come.
         """
-        return self.may_have_run or (self.failures > 0 and self.effect is Effect.IDEMPOTENT)
+        return (
+            self.is_with_others
+            or self.may_have_run
+            or (self.failures > 0 and self.effect is Effect.IDEMPOTENT)
+        )

@@ -12,16 +12,18 @@ Whoever picks up a turn in `CallingModel` or `RunningTools` without having begun
 knows that the step is lost (`app.turn.recovery`).
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal, TypeAlias
 
-from app.turn.agent import Agent, Limits
+from app.turn.agent import Agent, Limits, WaitPolicy
+from app.turn.counters import Counters
 from app.turn.failures import FailureRecord
 from app.turn.ids import AttemptId, Identity
 from app.turn.open_calls import OpenCall
 from app.turn.status import TERMINAL, Cursor, LimitName, PauseCause, Status, SuspensionType
 from app.turn.transcript import StopReason, Usage, UserMessage
+from app.turn.waits import WAITING, unheeded_end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +109,32 @@ class WaitingForUser:
     asked_at: int | None = None
     calls: tuple[OpenCall, ...] = ()
     """Calls that are due once the answer is there; none of them is in flight."""
+    policy: WaitPolicy = field(default_factory=WaitPolicy)
+    is_expired: bool = False
+    """The time for an answer is over, and the policy keeps the question (`keep`)."""
     kind: Literal["waiting_for_user"] = "waiting_for_user"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingForCalls:
+    """At least one call waits for somebody; the others wait for that, none is in flight.
+
+    What the turn waits for is what the first of them in declared order waits for.
+    """
+
+    requested_at: datetime
+    asked_at: int
+    calls: tuple[OpenCall, ...]
+    kind: Literal["waiting_for_calls"] = "waiting_for_calls"
+
+    @property
+    def first(self) -> OpenCall:
+        """The first call whose wait is open.
+
+        Raises:
+            StopIteration: none is: the state is between two events of one commit.
+        """
+        return next(call for call in self.calls if call.is_waiting)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,30 +183,16 @@ class LimitReached:
 
 
 Running: TypeAlias = ModelDue | CallingModel | ToolsDue | RunningTools
-Blocked: TypeAlias = RetryScheduled | ToolRetryScheduled | WaitingForModel | WaitingForUser | Paused
+Blocked: TypeAlias = (
+    RetryScheduled
+    | ToolRetryScheduled
+    | WaitingForModel
+    | WaitingForUser
+    | WaitingForCalls
+    | Paused
+)
 Terminal: TypeAlias = Completed | Failed | Cancelled | LimitReached
 State: TypeAlias = Ready | Running | Blocked | Terminal
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counters:
-    steps: int = 0
-    model_attempts: int = 0
-    """Requests sent; one lost in a crash counts as sent and failed."""
-    model_successes: int = 0
-    model_failures: int = 0
-    """Recognised failures, those retried by themselves included."""
-    retries: int = 0
-    """Automatic retries scheduled over the whole turn, of its model and its tools; never reduced.
-    """
-    consecutive_retries: int = 0
-    """Automatic retries since the last success or command; each call counts its own as well."""
-    tool_calls: int = 0
-    """Tools entered, second attempts included."""
-
-    def plus(self, **by: int) -> "Counters":
-        """The counters, those named higher by so much."""
-        return replace(self, **{name: getattr(self, name) + n for name, n in by.items()})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,7 +248,7 @@ class Turn:
     @property
     def cursor(self) -> Cursor:
         match self.state:
-            case ToolsDue() | RunningTools() | ToolRetryScheduled():
+            case ToolsDue() | RunningTools() | ToolRetryScheduled() | WaitingForCalls():
                 return Cursor.PROCESS_TOOLS
             case Completed() | Failed() | Cancelled() | LimitReached():
                 return Cursor.FINISHED
@@ -267,11 +280,26 @@ class Turn:
                 | RunningTools(calls=calls)
                 | ToolRetryScheduled(calls=calls)
                 | WaitingForUser(calls=calls)
+                | WaitingForCalls(calls=calls)
                 | Paused(calls=calls)
             ):
                 return calls
             case _:
                 return ()
+
+    @property
+    def waiting_calls(self) -> tuple[OpenCall, ...]:
+        """Calls that somebody may answer now, in declared order; whatever the turn's status."""
+        return tuple(call for call in self.open_calls if call.is_waiting)
+
+    @property
+    def expires_at(self) -> datetime | None:
+        """When the first of its waits is over whose expiry has not been dealt with."""
+        ends = [unheeded_end(call.wait) for call in self.waiting_calls if call.wait]
+        if isinstance(self.state, WaitingForUser) and not self.state.is_expired:
+            timeout = self.state.policy.timeout
+            ends.append(None if timeout is None else self.state.requested_at + timeout)
+        return min((end for end in ends if end is not None), default=None)
 
     @property
     def steering(self) -> tuple[UserMessage, ...]:
@@ -311,6 +339,8 @@ class Turn:
                 return "RETRY"
             case WaitingForUser():
                 return "USER_INPUT"
+            case WaitingForCalls() as state:
+                return WAITING[state.first.wait.kind][0] if state.first.wait else None
             case _:
                 return None
 
@@ -324,7 +354,7 @@ class Turn:
                 return None
 
 
-def _status_of(state: State) -> Status:  # noqa: C901 - it only routes
+def _status_of(state: State) -> Status:  # noqa: C901, PLR0912 - it only routes
     match state:
         case Ready():
             return Status.READY
@@ -336,6 +366,9 @@ def _status_of(state: State) -> Status:  # noqa: C901 - it only routes
             return Status.WAITING_FOR_MODEL
         case WaitingForUser():
             return Status.WAITING_FOR_USER
+        case WaitingForCalls():
+            first = next((call.wait for call in state.calls if call.is_waiting and call.wait), None)
+            return Status.RUNNING if first is None else WAITING[first.kind][1]
         case Completed():
             return Status.COMPLETED
         case Failed():

@@ -43,8 +43,6 @@ BLOCKED = frozenset(
         Status.PAUSED,
     }
 )
-"""No state is WAITING_FOR_APPROVAL or WAITING_FOR_TOOL yet: nothing asks for an approval, and
-no tool is run by somebody outside."""
 
 
 class PauseCause(StrEnum):
@@ -66,7 +64,9 @@ class LimitName(StrEnum):
     TOOL_CALLS = "max_tool_calls"
 
 
-SuspensionType: TypeAlias = Literal["MODEL", "RETRY", "USER_INPUT"]
+SuspensionType: TypeAlias = Literal[
+    "MODEL", "RETRY", "USER_INPUT", "TOOL_APPROVAL", "EXTERNAL_TOOL"
+]
 """What a suspended turn waits for."""
 
 
@@ -85,7 +85,12 @@ ResumedBy: TypeAlias = Literal[
     "RESUME",
     "USER_MESSAGE",
     "USER_INPUT",
+    "APPROVE_TOOL",
+    "REJECT_TOOL",
+    "TOOL_RESULT",
+    "TOOL_ERROR",
+    "EXPIRY",
     "REPLAN_WITH_MESSAGE",
     "RUN",
 ]
-"""What brings a turn back that waits or is on hold."""
+"""What brings a turn back that waits or is on hold; `EXPIRY`: the end of a wait's time."""

@@ -327,12 +327,12 @@ def _address(  # noqa: C901 - it only routes
             return f"{one}/resume", body
         case i.Run():
             return f"{one}/run", None
-        case i.UserInput(message=message, call_id=call_id, has_data=has_data):
+        case i.UserInput(message=message, call_id=call_id, data=data):
             answer: dict[str, object] = {
                 "command": "USER_INPUT",
                 "text": None if message is None else text_of(message.content),
                 "callId": call_id,
-                "data": {"city": "Tokyo"} if has_data else None,
+                "data": None if data is None else {"city": "Tokyo"},
             }
             return f"{one}/resume", answer
         case i.ApproveTool() | i.RejectTool() | i.GiveToolResult() | i.GiveToolError():

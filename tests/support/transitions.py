@@ -9,7 +9,7 @@ from app.turn.decide import decide
 from app.turn.decide_queue import MOST_QUEUED
 from app.turn.errors import Rejected
 from app.turn.evolve import advance
-from app.turn.ids import CallId, FailureId, MessageId
+from app.turn.ids import ActorId, CallId, FailureId, MessageId
 from app.turn.state import Turn
 from app.turn.transcript import ModelAnswer, Outcome, StopReason
 from tests.support.turns import (
@@ -172,8 +172,10 @@ INPUTS: Mapping[str, Given] = {
     "USER_INPUT, of a call": lambda _: i.UserInput(
         message=a_message("Tokyo", "m4"), call_id=CallId("A")
     ),
-    "APPROVE_TOOL": lambda _: i.ApproveTool(call_id=CallId("A")),
-    "REJECT_TOOL": lambda _: i.RejectTool(call_id=CallId("A"), reason="no"),
+    "APPROVE_TOOL": lambda _: i.ApproveTool(call_id=CallId("A"), actor_id=ActorId("amy")),
+    "REJECT_TOOL": lambda _: i.RejectTool(
+        call_id=CallId("A"), actor_id=ActorId("amy"), reason="no"
+    ),
     "TOOL_RESULT": lambda _: i.GiveToolResult(call_id=CallId("A"), output="{}"),
     "TOOL_ERROR": lambda _: i.GiveToolError(call_id=CallId("A"), code="gone", message="no"),
     "pause": lambda _: i.Pause(),

@@ -30,7 +30,7 @@ from app.turn.decide import decide
 from app.turn.errors import Rejected
 from app.turn.events import Event
 from app.turn.failures import FailureType, ModelFailure
-from app.turn.ids import AttemptId, CallId, FailureId, MessageId
+from app.turn.ids import ActorId, AttemptId, CallId, FailureId, MessageId
 from app.turn.next_step import RecoverLostStep, Rest, next_step
 from app.turn.state import Turn
 from app.turn.transcript import (
@@ -59,8 +59,8 @@ EVERY_REQUEST: Sequence[i.Request] = (
     i.Replan(message=a_message()),
     i.Run(),
     i.UserInput(message=a_message()),
-    i.ApproveTool(call_id=CallId("A")),
-    i.RejectTool(call_id=CallId("A"), reason="no"),
+    i.ApproveTool(call_id=CallId("A"), actor_id=ActorId("amy")),
+    i.RejectTool(call_id=CallId("A"), actor_id=ActorId("amy"), reason="no"),
     i.GiveToolResult(call_id=CallId("A"), output="{}"),
     i.GiveToolError(call_id=CallId("A"), code="c", message="m"),
     i.Pause(),
@@ -116,7 +116,7 @@ requests = st.one_of(
         i.UserInput,
         message=st.none() | st.builds(a_message),
         call_id=st.none() | named,
-        has_data=st.sampled_from([False, False, True]),
+        data=st.sampled_from([None, None, i.FormData(values="{}", schema="{}")]),
     ),
     st.builds(i.ApproveTool, call_id=named),
     st.builds(i.RejectTool, call_id=named, reason=st.just("no")),

@@ -8,7 +8,7 @@ from app.turn import inputs as i
 from app.turn.agent import Limits
 from app.turn.errors import Rejected, WrongCommand
 from app.turn.events import ModelStopped, TurnResumed
-from app.turn.ids import CallId, FailureId
+from app.turn.ids import ActorId, CallId, FailureId
 from app.turn.state import Failed, WaitingForUser
 from app.turn.status import Status
 from app.turn.transcript import Outcome, QuestionMessage, ToolResult
@@ -24,8 +24,8 @@ from tests.support.turns import (
 )
 
 ON_CALLS: list[i.CallCommand] = [
-    i.ApproveTool(call_id=CallId("A")),
-    i.RejectTool(call_id=CallId("A"), reason="too dear"),
+    i.ApproveTool(call_id=CallId("A"), actor_id=ActorId("amy")),
+    i.RejectTool(call_id=CallId("A"), actor_id=ActorId("amy"), reason="too dear"),
     i.GiveToolResult(call_id=CallId("A"), output='"done"'),
     i.GiveToolError(call_id=CallId("A"), code="gone", message="It is not there."),
 ]
@@ -124,7 +124,10 @@ def test_case_84_replanning_closes_what_is_open_and_is_no_answer() -> None:
     ("given", "code"),
     [
         (i.UserInput(message=None), "payload_invalid"),  # case 90
-        (i.UserInput(message=a_message("x"), has_data=True), "payload_invalid"),
+        (
+            i.UserInput(message=a_message("x"), data=i.FormData(values="{}", schema="{}")),
+            "payload_invalid",
+        ),
         (i.UserInput(message=a_message("x"), call_id=CallId("A")), "correlation_mismatch"),
         (i.Pause(), "wrong_command"),
         (i.Resume(), "wrong_command"),
