@@ -15,7 +15,6 @@ from app.services.deps import Caller, Services
 from app.services.errors import Contended, Forbidden
 from app.services.found import get_turn, require_agent
 from app.turn.actions import Action, actions
-from app.turn.decide_requests import does_not_fit
 from app.turn.failures import FailureRecord
 from app.turn.ids import ConversationId, TurnId
 from app.turn.inputs import (
@@ -32,6 +31,7 @@ from app.turn.inputs import (
     RetryModel,
     Run,
 )
+from app.turn.resuming import does_not_fit
 from app.turn.state import Turn
 from app.turn.status import BLOCKED, Status
 

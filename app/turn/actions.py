@@ -4,22 +4,27 @@ It is the same list that a refusal carries as `allowedActions`, so it must agree
 every enabled action is accepted, and a test holds the two together.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal, TypeAlias
 
+from app.turn import questions
+from app.turn.decide_calls import asks_in_words, keeps_out_messages
 from app.turn.decide_queue import is_full
 from app.turn.failures import FailureType
-from app.turn.ids import FailureId
+from app.turn.ids import CallId, FailureId
 from app.turn.state import (
     Paused,
     Ready,
     RetryScheduled,
     ToolRetryScheduled,
     Turn,
+    WaitingForCalls,
     WaitingForModel,
     WaitingForUser,
 )
+from app.turn.waits import is_late
 
 Command: TypeAlias = Literal[
     "RETRY_MODEL",
@@ -27,6 +32,10 @@ Command: TypeAlias = Literal[
     "CONTINUE",
     "RESUME",
     "USER_INPUT",
+    "APPROVE_TOOL",
+    "REJECT_TOOL",
+    "TOOL_RESULT",
+    "TOOL_ERROR",
     "MESSAGE",
     "QUEUE",
     "STEER",
@@ -43,6 +52,8 @@ Reason: TypeAlias = Literal[
     "queue_full",
     "being_cancelled",
     "agent_version_unavailable",
+    "wait_expired",
+    "form_waits",
 ]
 
 
@@ -51,6 +62,8 @@ class Action:
     command: Command
     enabled: bool = True
     failure_id: FailureId | None = None
+    call_id: CallId | None = None
+    """The call that waits for it; `None`: it is not about a call."""
     reason: Reason | None = None
     """Why it is not enabled, or why it is unlikely to help."""
 
@@ -62,11 +75,11 @@ def actions(turn: Turn, *, at: datetime, agent_is_there: bool = True) -> tuple[A
     """
     if turn.is_terminal:
         return ()
-    offered = _offered(turn, at)
+    offered = (*_on_calls(turn, at), *_offered(turn, at))
     return offered if agent_is_there else tuple(_without_agent(action) for action in offered)
 
 
-_NEED_NO_AGENT = frozenset({"PAUSE", "CANCEL", "QUEUE", "STEER"})
+_NEED_NO_AGENT = frozenset({"REJECT_TOOL", "PAUSE", "CANCEL", "QUEUE", "STEER"})
 
 
 def _without_agent(action: Action) -> Action:
@@ -78,17 +91,20 @@ def _without_agent(action: Action) -> Action:
 def _offered(turn: Turn, at: datetime) -> tuple[Action, ...]:
     match turn.state:
         case WaitingForModel() as state:
-            return (_retry(state), *_WITH_MESSAGE, _cancel(turn))
-        case WaitingForUser():
-            return (Action(command="USER_INPUT"), *_WITH_MESSAGE, _cancel(turn))
+            return (_retry(state), *_with_message(turn), _cancel(turn))
+        case WaitingForUser() as state:
+            answer = _in_time(Action(command="USER_INPUT"), is_late=questions.is_late(state, at=at))
+            return (answer, *_WITH_MESSAGE, _cancel(turn))
+        case WaitingForCalls():
+            return (*_with_message(turn), _cancel(turn))
         case Paused():
-            return (Action(command="RESUME"), *_WITH_MESSAGE, _cancel(turn))
+            return (Action(command="RESUME"), *_with_message(turn), _cancel(turn))
         case RetryScheduled(due_at=due_at) | ToolRetryScheduled(due_at=due_at):
             due = at >= due_at
             return (
                 Action(command="CONTINUE"),
                 Action(command="RETRY", enabled=due, reason=None if due else "not_due"),
-                *_WITH_MESSAGE,
+                *_with_message(turn),
                 Action(command="PAUSE"),
                 _cancel(turn),
             )
@@ -101,6 +117,39 @@ def _offered(turn: Turn, at: datetime) -> tuple[Action, ...]:
 
 _NO_MESSAGE = Action(command="MESSAGE", enabled=False, reason="at_work")
 _WITH_MESSAGE = (Action(command="MESSAGE"), Action(command="REPLAN_WITH_MESSAGE"))
+
+
+def _with_message(turn: Turn) -> tuple[Action, ...]:
+    """A message gives up what is open, unless it answers it; a strict form is in its way (C22)."""
+    if keeps_out_messages(turn) and not asks_in_words(turn):
+        message = Action(command="MESSAGE", enabled=False, reason="form_waits")
+        return (message, Action(command="REPLAN_WITH_MESSAGE"))
+    return _WITH_MESSAGE
+
+
+_ANSWERS: Mapping[str, tuple[Command, ...]] = {
+    "approval": ("APPROVE_TOOL", "REJECT_TOOL"),
+    "form": ("USER_INPUT",),
+    "external": ("TOOL_RESULT", "TOOL_ERROR"),
+}
+"""What answers a call, by the kind of its wait."""
+
+
+def _on_calls(turn: Turn, at: datetime) -> tuple[Action, ...]:
+    """Answers to the calls that wait for one, whatever else the turn does (C28)."""
+    return tuple(
+        _in_time(
+            Action(command=command, call_id=call.call_id),
+            is_late=is_late(call.wait, at=at),
+        )
+        for call in turn.waiting_calls
+        if call.wait is not None
+        for command in _ANSWERS[call.wait.kind]
+    )
+
+
+def _in_time(action: Action, *, is_late: bool) -> Action:
+    return replace(action, enabled=False, reason="wait_expired") if is_late else action
 
 
 def _queued(turn: Turn) -> tuple[Action, ...]:

@@ -35,7 +35,7 @@ def given_up(turn: Turn, ended: tuple[e.Event, ...], agent: Agent) -> tuple[e.Ev
 
     Args:
         turn: before those events.
-        ended: what became of calls; a `ToolFailed` of a tool with `block_following` bars the rest.
+        ended: what became of calls; the error of a tool with `block_following` bars the rest.
         agent: knows the tools.
     """
     first = min(_bars(ended, agent), default=None)
@@ -60,7 +60,9 @@ def given_up(turn: Turn, ended: tuple[e.Event, ...], agent: Agent) -> tuple[e.Ev
 def _bars(ended: Iterable[e.Event], agent: Agent) -> Iterator[int]:
     """The places of the errors that bar what stands behind them."""
     for event in ended:
-        if isinstance(event, e.ToolFailed) and _blocks(agent, event.result.tool_name):
+        if isinstance(event, e.ToolFailed | e.ExternalToolFailed) and _blocks(
+            agent, event.result.tool_name
+        ):
             yield event.position
 
 

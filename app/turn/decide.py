@@ -13,13 +13,15 @@ The case that is easy to miss: `CancellationRequested` does not end the attempt.
 at the next report of the worker, or at the next begin by whoever claims the turn, and wins over
 whatever that report says (T22, T37).
 
-Behind the match one module per kind of input: `decide_requests`, `decide_waits`, `decide_queue`,
-`decide_model`, `decide_tools`, `recovery`; each opens with the rules it owns.
+Behind the match one module per kind of input: `decide_requests`, `decide_calls`, `decide_waits`,
+`decide_queue`, `decide_model`, `decide_tools`, `expiry`, `recovery`; each opens with the rules it
+owns.
 """
 
 from datetime import datetime
 
 from app.turn import (
+    decide_calls,
     decide_model,
     decide_queue,
     decide_requests,
@@ -30,11 +32,14 @@ from app.turn import (
 from app.turn import events as e
 from app.turn import inputs as i
 from app.turn.agent import Agent
-from app.turn.evolve import advance
+from app.turn.expiry import time_passed
 from app.turn.interruption import in_words_of
+from app.turn.judging import by_call
 from app.turn.next_step import RecoverLostStep, Rest, next_step
+from app.turn.outside import with_cancel_requests
+from app.turn.resuming import resumed
 from app.turn.state import CallingModel, RetryScheduled, RunningTools, ToolRetryScheduled, Turn
-from app.turn.steps import begin_next, cancelled, end_step, failed
+from app.turn.steps import begin_next, cancelled, end_step, failed, then_begin
 
 
 def decide(turn: Turn, given: i.Input, *, at: datetime, agent: Agent) -> tuple[e.Event, ...]:
@@ -43,10 +48,12 @@ def decide(turn: Turn, given: i.Input, *, at: datetime, agent: Agent) -> tuple[e
     Raises:
         Rejected: a request does not fit the turn as it is. Reports are never refused.
     """
-    return in_words_of(agent, turn, _decided(turn, given, at=at, agent=agent))
+    return _told(turn, _decided(turn, given, at=at, agent=agent), agent)
 
 
-def _decided(turn: Turn, given: i.Input, *, at: datetime, agent: Agent) -> tuple[e.Event, ...]:
+def _decided(  # noqa: C901 - it only routes
+    turn: Turn, given: i.Input, *, at: datetime, agent: Agent
+) -> tuple[e.Event, ...]:
     match given:
         case i.BeginStep():
             return _begun(turn, given, at=at, agent=agent)
@@ -67,13 +74,13 @@ def _decided(turn: Turn, given: i.Input, *, at: datetime, agent: Agent) -> tuple
             | i.Pause()
             | i.Cancel()
         ):
-            return _requested(turn, given, at=at)
+            return _requested(turn, given, at=at, agent=agent)
         case i.TimePassed():
-            return ()
+            return time_passed(turn, at=at, agent=agent)
         case _ if given.attempt_id != turn.attempt_in_flight:
             return ()
         case i.UserAsked():
-            return decide_waits.user_asked(turn, given, at=at)
+            return decide_waits.user_asked(turn, given, at=at, agent=agent)
         case i.StepCrashed():
             return _crashed(turn, given, at=at)
         case i.StepAbandoned():
@@ -85,28 +92,36 @@ def _decided(turn: Turn, given: i.Input, *, at: datetime, agent: Agent) -> tuple
 
 
 def decide_request(
-    turn: Turn, given: i.Request, *, at: datetime, agent: Agent | None = None
+    turn: Turn, given: i.Request | i.TimePassed, *, at: datetime, agent: Agent | None = None
 ) -> tuple[e.Event, ...]:
-    """`decide` for a person's request, which needs no agent: cancelling always works (T97).
+    """`decide` for what needs no agent: a person's request, so that cancelling always works (T97).
 
     Args:
         turn: as it is.
-        given: what is asked.
+        given: what is asked, or that time has passed.
         at: now.
-        agent: the turn's, where it is there: calls that are closed are told of in its words.
+        agent: the turn's, where it is there: calls that are closed are told of in its words, and
+            those that one of its tools bars are known.
 
     Raises:
         Rejected: the request does not fit the turn as it is.
     """
-    return in_words_of(agent, turn, _requested(turn, given, at=at))
+    if isinstance(given, i.TimePassed):
+        return _told(turn, time_passed(turn, at=at, agent=agent), agent)
+    return _told(turn, _requested(turn, given, at=at, agent=agent), agent)
+
+
+def _told(turn: Turn, events: tuple[e.Event, ...], agent: Agent | None) -> tuple[e.Event, ...]:
+    """The events with all that follows from calls which are given up, whatever the rule."""
+    return in_words_of(agent, turn, with_cancel_requests(turn, events))
 
 
 def _requested(  # noqa: C901 - it only routes
-    turn: Turn, given: i.Request, *, at: datetime
+    turn: Turn, given: i.Request, *, at: datetime, agent: Agent | None
 ) -> tuple[e.Event, ...]:
     match given:
         case i.PostMessage():
-            return decide_requests.message_posted(turn, given, at=at)
+            return decide_requests.message_posted(turn, given, at=at, agent=agent)
         case i.Withdraw():
             return decide_queue.withdrawn(turn, given)
         case i.RetryModel():
@@ -116,15 +131,15 @@ def _requested(  # noqa: C901 - it only routes
         case i.ContinueNow():
             return decide_requests.scheduled_retry_taken(turn, "CONTINUE", at=at)
         case i.Resume():
-            return decide_requests.pause_ended(turn, given, at=at)
+            return decide_requests.pause_ended(turn, given, at=at, agent=agent)
         case i.Replan():
             return decide_requests.replanned(turn, given, at=at)
         case i.Run():
             return decide_requests.hold_ended(turn, at=at)
         case i.UserInput():
-            return decide_waits.input_given(turn, given, at=at)
+            return decide_waits.input_given(turn, given, at=at, agent=agent)
         case i.ApproveTool() | i.RejectTool() | i.GiveToolResult() | i.GiveToolError():
-            return decide_waits.call_commanded(turn, given)
+            return decide_calls.call_commanded(turn, given, at=at, agent=agent)
         case i.Pause():
             return decide_requests.pause_asked(turn, at=at)
         case i.Cancel():
@@ -134,11 +149,11 @@ def _requested(  # noqa: C901 - it only routes
 def _begun(turn: Turn, given: i.BeginStep, *, at: datetime, agent: Agent) -> tuple[e.Event, ...]:
     if isinstance(next_step(turn, at=at), Rest | RecoverLostStep):
         return ()
-    if isinstance(turn.state, RetryScheduled | ToolRetryScheduled):
-        resumed = decide_requests.resumed(turn, "RETRY", at=at)
-        after = advance(turn, (resumed,))
-        return (resumed, *begin_next(after, agent, given.attempt_id, at=at))
-    return begin_next(turn, agent, given.attempt_id, at=at)
+    judged = by_call(given.judged)
+    if not isinstance(turn.state, RetryScheduled | ToolRetryScheduled):
+        return begin_next(turn, agent, given.attempt_id, at=at, judged=judged)
+    goes_on = (resumed(turn, "RETRY", at=at),)
+    return then_begin(turn, goes_on, agent, given.attempt_id, at=at, judged=judged)
 
 
 def _crashed(turn: Turn, given: i.StepCrashed, *, at: datetime) -> tuple[e.Event, ...]:

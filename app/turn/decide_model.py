@@ -183,7 +183,7 @@ def _asked(
         *_stopped(given, withheld),
         end_step(turn),
     )
-    return (*events, *asking(advance(turn, events), question, at=at))
+    return (*events, *asking(advance(turn, events), agent.wait, question, at=at))
 
 
 def _with_calls(

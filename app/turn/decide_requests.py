@@ -4,25 +4,27 @@ All checks come before any event, so a refused request leaves the turn as it was
 """
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Literal
 
 from app.turn import events as e
 from app.turn import inputs as i
+from app.turn.agent import Agent
+from app.turn.begin_tools import has_due
+from app.turn.decide_calls import answered_in_words, is_answered_by, keeps_out_messages
 from app.turn.decide_queue import queued
 from app.turn.errors import (
     ConversationBusy,
     CorrelationMismatch,
-    Rejected,
     RetryNotDue,
-    TurnNotBlocked,
     TurnTerminal,
     WrongCommand,
 )
-from app.turn.evolve import held_for
+from app.turn.evolve import advance, held_for
 from app.turn.interruption import interrupted, outcome_when_overtaken
+from app.turn.opening import suspended
+from app.turn.resuming import does_not_fit, resumed
 from app.turn.state import (
-    Blocked,
     CallingModel,
     Cancelled,
     Paused,
@@ -31,18 +33,23 @@ from app.turn.state import (
     RunningTools,
     ToolRetryScheduled,
     Turn,
+    WaitingForCalls,
     WaitingForModel,
     WaitingForUser,
 )
-from app.turn.status import BLOCKED, PauseCause, ResumedBy, Status
+from app.turn.status import BLOCKED, PauseCause, ResumedBy
 from app.turn.steps import cancelled, end_step
 from app.turn.transcript import InterruptionReason, UserMessage
 
 
-def message_posted(turn: Turn, given: i.PostMessage, *, at: datetime) -> tuple[e.Event, ...]:
+def message_posted(
+    turn: Turn, given: i.PostMessage, *, at: datetime, agent: Agent | None
+) -> tuple[e.Event, ...]:
     """A message goes on with a turn that waits (T62, T68, T86); one at work is left alone (T7).
 
-    Unless the message may wait until that turn's end or its next boundary (T8, T9).
+    Unless the message may wait until that turn's end or its next boundary (T8, T9). It answers what
+    was asked in words (T75, T76); anything else that is open it gives up (T74, T80, T84), which a
+    strict form does not let it (C22).
     """
     if turn.is_terminal:
         raise TurnTerminal(turn, f"turn {turn.identity.turn_id!r} is {turn.status}")
@@ -56,6 +63,11 @@ def message_posted(turn: Turn, given: i.PostMessage, *, at: datetime) -> tuple[e
         raise ConversationBusy(turn, detail)
     if isinstance(turn.state, WaitingForUser):
         return answered(turn, given.message, "USER_MESSAGE", at=at)
+    if is_answered_by(turn, given.message):
+        return answered_in_words(turn, given.message, at=at, agent=agent)
+    if keeps_out_messages(turn):
+        detail = "a form waits for its values; fill it in, or say REPLAN_WITH_MESSAGE to give it up"
+        raise WrongCommand(turn, detail)
     return _replanned(turn, given.message, "USER_MESSAGE", at)
 
 
@@ -113,7 +125,7 @@ def pause_asked(turn: Turn, *, at: datetime) -> tuple[e.Event, ...]:
         return ()
     if turn.is_terminal:
         raise TurnTerminal(turn, f"turn {turn.identity.turn_id!r} is {turn.status} already")
-    if isinstance(turn.state, WaitingForModel | WaitingForUser):
+    if isinstance(turn.state, WaitingForModel | WaitingForUser | WaitingForCalls):
         raise WrongCommand(turn, f"a turn that is {turn.status} waits already")
     if turn.cancel_requested or turn.pause_requested:
         return ()
@@ -123,11 +135,18 @@ def pause_asked(turn: Turn, *, at: datetime) -> tuple[e.Event, ...]:
     return (*ended, e.TurnPaused(cause=PauseCause.PERSON, requested_at=at))
 
 
-def pause_ended(turn: Turn, given: i.Resume, *, at: datetime) -> tuple[e.Event, ...]:
-    """A paused turn goes on from where it stood (T85), if need be under other limits (C16)."""
+def pause_ended(
+    turn: Turn, given: i.Resume, *, at: datetime, agent: Agent | None
+) -> tuple[e.Event, ...]:
+    """A paused turn goes on from where it stood (T85), if need be under other limits (C16).
+
+    Where all that stands there waits for somebody, it waits again.
+    """
     if not isinstance(turn.state, Paused):
         raise does_not_fit(turn, "RESUME")
-    return (replace(resumed(turn, "RESUME", at=at), limits=given.limits),)
+    goes_on = replace(resumed(turn, "RESUME", at=at), limits=given.limits)
+    after = advance(turn, (goes_on,))
+    return (goes_on, *(() if has_due(after, agent, at=at) else suspended(after, at=at)))
 
 
 def hold_ended(turn: Turn, *, at: datetime) -> tuple[e.Event, ...]:
@@ -148,17 +167,6 @@ def cancel_asked(turn: Turn) -> tuple[e.Event, ...]:
     return () if turn.cancel_requested else (e.CancellationRequested(),)
 
 
-def resumed(
-    turn: Turn, command: ResumedBy, *, at: datetime, correlation_id: str | None = None
-) -> e.TurnResumed:
-    """A blocked turn goes on; how long it was blocked is part of the fact."""
-    blocked = turn.state
-    if not isinstance(blocked, Blocked):
-        raise TurnNotBlocked(turn, f"turn {turn.identity.turn_id!r} is {turn.status}")
-    waited = max(at - blocked.requested_at, timedelta(0))
-    return e.TurnResumed(command_type=command, waited=waited, correlation_id=correlation_id)
-
-
 def _replanned(
     turn: Turn, message: UserMessage, command: ResumedBy, at: datetime
 ) -> tuple[e.Event, ...]:
@@ -175,12 +183,3 @@ def _replanned(
         e.MessageAdded(position=turn.next_position, message=message),
         resumed(turn, command, at=at, correlation_id=message.message_id),
     )
-
-
-def does_not_fit(turn: Turn, command: str) -> Rejected:
-    """The refusal of a command that is for another state than the turn's."""
-    if turn.is_terminal:
-        return TurnTerminal(turn, f"turn {turn.identity.turn_id!r} is {turn.status}")
-    if turn.status in {Status.READY, Status.RUNNING}:
-        return TurnNotBlocked(turn, f"turn {turn.identity.turn_id!r} is {turn.status}")
-    return WrongCommand(turn, f"a turn that is {turn.status} takes no {command}")

@@ -7,6 +7,10 @@ A result is kept as soon as it is known, in the place its call has reserved (T45
                               the calls behind it are given up where the tool says so (T49)
     the last call answered    the next model call begins in the same commit
     a question to the user    answered at once, asked when the round has ended (T43a)
+    asks for an approval or a form
+                              its attempt is over, and nothing was done: the entry is given back
+                              (T42, case 103). Opened at once where it is next, else put aside; one
+                              that asks for an approval which it has fails the turn (case 97)
     until then                free places are filled with calls that have not begun
     only retries are left     the turn rests until the first of them is due
     cancellation, pause       known results are kept, nothing more begins (case 124)
@@ -21,14 +25,20 @@ from datetime import datetime, timedelta
 from app.turn import events as e
 from app.turn import inputs as i
 from app.turn.agent import Agent, Effect, OnError, ToolSpec
+from app.turn.begin_tools import moves, next_to_open
 from app.turn.blocking import given_up
 from app.turn.evolve import advance
+from app.turn.judging import by_call, is_approved
+from app.turn.limits import broken_limit
 from app.turn.open_calls import OpenCall
+from app.turn.opening import opened, wait_for
 from app.turn.questions import told_to_the_model
 from app.turn.retry import jittered
 from app.turn.state import RunningTools, Turn
-from app.turn.steps import end_step, failed, fill_slots, then_begin
+from app.turn.status import RoundFailure
+from app.turn.steps import end_step, failed, then_begin
 from app.turn.transcript import Outcome, ToolResult
+from app.turn.waits import ApprovalNeeded
 
 _RETRIES = frozenset({OnError.RETRY_THEN_FAIL, OnError.RETRY_THEN_MODEL})
 
@@ -37,26 +47,26 @@ def tools_finished(
     turn: Turn, state: RunningTools, given: i.ToolsFinished, agent: Agent, *, at: datetime
 ) -> tuple[e.Event, ...]:
     """The results are kept, and what the round makes possible next begins (T45, T46, case 124)."""
-    ended = tuple(_results(turn, state, given, agent, at))
-    results = (*ended, *given_up(turn, ended, agent))
+    results = tuple(_results(turn, state, given, agent, at))
+    results = (*results, *given_up(turn, results, agent))
+    failure = _failure(state, results)
+    goes_on = failure is None and given.next_attempt_id is not None and not _is_to_stop(turn)
+    results = (*results, *_asks(advance(turn, results), given, agent, at, goes_on=goes_on))
     after = advance(turn, results)
-    is_failing = state.is_failing or any(_fails_turn(event) for event in results)
-    more = (
-        ()
-        if is_failing or _begins_nothing_more(turn) or given.next_attempt_id is None
-        else fill_slots(after, agent, state.attempt_id, at=at)
-    )
-    if more or any(call.in_flight for call in after.open_calls):
+    judged = by_call(given.judged)
+    more = moves(after, agent, state.attempt_id, judged, at=at) if goes_on else ()
+    if any(call.in_flight for call in advance(after, more).open_calls):
         return (*results, *more)
     events = (*results, end_step(turn))
-    if is_failing and not turn.cancel_requested:
-        return (*events, *failed(after, "tool_failed"))
+    if failure is not None and not turn.cancel_requested:
+        return (*events, *failed(after, failure))
     if given.next_attempt_id is None and not _is_told_to_stop(turn):
         return events
-    return then_begin(turn, events, agent, given.next_attempt_id or state.attempt_id, at=at)
+    next_id = given.next_attempt_id or state.attempt_id
+    return then_begin(turn, events, agent, next_id, at=at, judged=judged)
 
 
-def _begins_nothing_more(turn: Turn) -> bool:
+def _is_to_stop(turn: Turn) -> bool:
     return _is_told_to_stop(turn) or bool(turn.steering)
 
 
@@ -64,8 +74,37 @@ def _is_told_to_stop(turn: Turn) -> bool:
     return turn.cancel_requested or turn.pause_requested
 
 
-def _fails_turn(event: e.Event) -> bool:
-    return isinstance(event, e.ToolFailed) and event.fails_turn
+def _failure(state: RunningTools, results: tuple[e.Event, ...]) -> RoundFailure | None:
+    """Why the turn fails once nothing is in flight, if it does."""
+    if state.is_failing:
+        return state.failure
+    fatal = (x for x in results if isinstance(x, e.ToolFailed) and x.fails_turn)
+    first = next(fatal, None)
+    return None if first is None else first.failure
+
+
+def _asks(
+    turn: Turn, given: i.ToolsFinished, agent: Agent, at: datetime, *, goes_on: bool
+) -> tuple[e.Event, ...]:
+    """What tools of the round ask for before they do anything, in declared order.
+
+    It is opened where it would be opened next; a turn that stops first opens nothing.
+    """
+    needed = {call.call_id: call.needs for call in given.finished if call.needs is not None}
+    asking = [call for call in turn.open_calls if call.in_flight and call.call_id in needed]
+    waits = [wait_for(call, needed[call.call_id], agent, stage="tool") for call in asking]
+    asides = tuple(
+        e.ToolPutAside(call_id=call.call_id, wait=wait)
+        for call, wait in zip(asking, waits, strict=True)
+    )
+    after = advance(turn, asides)
+    if not goes_on or broken_limit(after, agent, at=at) is not None:
+        return asides
+    are_open = {call.call_id for call in next_to_open(after, agent)}
+    return tuple(
+        opened(call, wait, at=at) if call.call_id in are_open else aside
+        for call, wait, aside in zip(asking, waits, asides, strict=True)
+    )
 
 
 def _results(
@@ -79,7 +118,9 @@ def _results(
     by_id = {call.call_id: call for call in given.finished}
     for call in state.calls:
         finished = by_id.get(call.call_id)
-        if call.in_flight and finished is not None:
+        if call.in_flight and finished is not None and _asks_in_vain(call, finished):
+            yield _asked_again(call)
+        elif call.in_flight and finished is not None and finished.needs is None:
             spec = agent.tool(call.tool_name)
             delay = None if is_ending else _delay(call, finished, spec, given.chance)
             yield _result(call, finished, spec, None if delay is None else at + delay)
@@ -108,6 +149,21 @@ def _result(
         )
     fails = spec is not None and spec.on_error in {OnError.FAIL_TURN, OnError.RETRY_THEN_FAIL}
     return e.ToolFailed(position=call.position, result=result, fails_turn=fails)
+
+
+def _asks_in_vain(call: OpenCall, finished: i.FinishedCall) -> bool:
+    needs = finished.needs
+    return isinstance(needs, ApprovalNeeded) and is_approved(call, "tool", needs.fingerprint)
+
+
+def _asked_again(call: OpenCall) -> e.ToolFailed:
+    content = "The tool asks again for an approval that it has. It was not run any further."
+    result = ToolResult(
+        call_id=call.call_id, tool_name=call.tool_name, outcome=Outcome.ERROR, content=content
+    )
+    return e.ToolFailed(
+        position=call.position, result=result, fails_turn=True, failure="approval_loop"
+    )
 
 
 def _asked(call: OpenCall, question: str) -> e.ToolCompleted:

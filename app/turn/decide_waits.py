@@ -1,20 +1,21 @@
-"""Rules for turns that wait for a person or for somebody outside.
+"""Rules for plain questions to the user; what calls wait for is the affair of `decide_calls`.
 
 a hook asks the user      the turn waits where it stands, unless somebody has stopped it (T43a)
 USER_INPUT                what is said is the answer, and needs to say something (T75)
-a command on a call       no call waits for anybody outside yet, so it fits no state: refused as
-                          one at work, as another wait, or as ended (T94, T95, T63)
 """
 
 from datetime import datetime
 
 from app.turn import events as e
 from app.turn import inputs as i
-from app.turn.decide_requests import answered, does_not_fit, resumed
-from app.turn.errors import AnswerInvalid, CorrelationMismatch
+from app.turn.agent import Agent
+from app.turn.decide_calls import form_filled
+from app.turn.decide_requests import answered
+from app.turn.errors import AnswerInvalid, CorrelationMismatch, WaitExpired
 from app.turn.evolve import advance
 from app.turn.next_step import Rest, next_step
-from app.turn.questions import asking
+from app.turn.questions import asking, is_late
+from app.turn.resuming import resumed
 from app.turn.state import (
     CallingModel,
     RetryScheduled,
@@ -26,36 +27,28 @@ from app.turn.state import (
 from app.turn.status import PauseCause
 from app.turn.steps import cancelled, end_step
 
-_NAMES: dict[type[i.CallCommand], str] = {
-    i.ApproveTool: "APPROVE_TOOL",
-    i.RejectTool: "REJECT_TOOL",
-    i.GiveToolResult: "TOOL_RESULT",
-    i.GiveToolError: "TOOL_ERROR",
-}
 
-
-def call_commanded(turn: Turn, given: i.CallCommand) -> tuple[e.Event, ...]:
-    """Refused by the turn's state, whatever call it names.
-
-    Raises:
-        TurnNotBlocked, WrongCommand, TurnTerminal: always one of them.
-    """
-    raise does_not_fit(turn, _NAMES[type(given)])
-
-
-def input_given(turn: Turn, given: i.UserInput, *, at: datetime) -> tuple[e.Event, ...]:
+def input_given(
+    turn: Turn, given: i.UserInput, *, at: datetime, agent: Agent | None
+) -> tuple[e.Event, ...]:
     """The answer to a plain question: text, and nothing that only a call or a form would take.
+
+    One that names a call, or comes to a turn that has no plain question, is for a form
+    (`decide_calls.form_filled`).
 
     Raises:
         TurnNotBlocked, WrongCommand, TurnTerminal: the turn asks nothing.
-        CorrelationMismatch: it names a call.
+        CorrelationMismatch: it names a call, and none waits for the user.
+        WaitExpired: it comes too late.
         AnswerInvalid: it says nothing, or brings values for a form.
     """
-    if not isinstance(turn.state, WaitingForUser):
-        raise does_not_fit(turn, "USER_INPUT")
+    if not isinstance(turn.state, WaitingForUser) or (given.call_id and turn.waiting_calls):
+        return form_filled(turn, given, at=at, agent=agent)
     if given.call_id is not None:
         detail = f"no call waits for an answer, so not {given.call_id!r}; leave the callId out"
         raise CorrelationMismatch(turn, detail)
+    if is_late(turn.state, at=at):
+        raise WaitExpired(turn, "the time for an answer is over")
     if given.data is not None:
         raise AnswerInvalid(turn, "data: the question is a plain one; answer it with text")
     if given.message is None:
@@ -63,7 +56,9 @@ def input_given(turn: Turn, given: i.UserInput, *, at: datetime) -> tuple[e.Even
     return answered(turn, given.message, "USER_INPUT", at=at)
 
 
-def user_asked(turn: Turn, given: i.UserAsked, *, at: datetime) -> tuple[e.Event, ...]:
+def user_asked(
+    turn: Turn, given: i.UserAsked, *, at: datetime, agent: Agent
+) -> tuple[e.Event, ...]:
     """The turn waits for the user where the hook has asked.
 
     That is in a model call that is begun, or where a step is due; anywhere else it is nothing new.
@@ -77,7 +72,8 @@ def user_asked(turn: Turn, given: i.UserAsked, *, at: datetime) -> tuple[e.Event
         return (*before, e.TurnPaused(cause=PauseCause.PERSON, requested_at=at))
     if isinstance(turn.state, RetryScheduled | ToolRetryScheduled):
         before = (resumed(turn, "RETRY", at=at),)
-    return (*before, *asking(advance(turn, before), given.question, at=at, heard=given.heard))
+    after = advance(turn, before)
+    return (*before, *asking(after, agent.wait, given.question, at=at, heard=given.heard))
 
 
 def is_at_rest(turn: Turn, *, at: datetime) -> bool:

@@ -7,6 +7,8 @@
     ├── WrongCommand           the turn waits, but for something else
     ├── CorrelationMismatch    the command names something that is not current
     ├── RetryNotDue            the scheduled retry's time has not come
+    ├── WaitExpired            the time for the answer is over
+    ├── ResultTooLarge         a result from outside is longer than its tool allows
     ├── AnswerInvalid          what was said is no answer to what the turn asks
     └── QueuedInputNotFound    the queue holds no such message
 
@@ -63,6 +65,18 @@ class RetryNotDue(Rejected):
     """The scheduled retry is not due yet."""
 
     code: ClassVar[str] = "retry_not_due"
+
+
+class WaitExpired(Rejected):
+    """The time for this answer is over."""
+
+    code: ClassVar[str] = "wait_expired"
+
+
+class ResultTooLarge(Rejected):
+    """The result is longer than its tool allows."""
+
+    code: ClassVar[str] = "result_too_large"
 
 
 class AnswerInvalid(Rejected):

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from app.turn import events as e
 from app.turn.evolve_calls import asked_at, call_changed, failing, without_call
 from app.turn.evolve_waits import wait_changed
+from app.turn.open_calls import OpenCall
 from app.turn.state import (
     CallingModel,
     Cancelled,
@@ -30,7 +31,7 @@ from app.turn.state import (
     WaitingForModel,
     WaitingForUser,
 )
-from app.turn.status import LimitName
+from app.turn.status import LimitName, ResumedBy
 from app.turn.transcript import NoticeMessage, Usage, UserMessage
 
 
@@ -82,8 +83,8 @@ def _changed(turn: Turn, event: e.Event) -> Turn:  # noqa: C901, PLR0912 - it on
             return _model_changed(turn, event)
         case e.ToolRequested() | e.ToolStarted() | e.ToolAttemptFailed():
             return call_changed(turn, event)
-        case e.ToolFailed(fails_turn=True):
-            return without_call(failing(turn), event.result.call_id)
+        case e.ToolFailed(fails_turn=True, failure=failure):
+            return without_call(failing(turn, failure), event.result.call_id)
         case e.ToolCompleted(question=str(question)):
             asking = replace(turn, questions=(*turn.questions, question))
             return without_call(asking, event.result.call_id)
@@ -202,7 +203,8 @@ def _answered(turn: Turn, event: e.ModelCompleted) -> Turn:
 
 
 def _said(turn: Turn, event: e.MessageAdded) -> Turn:
-    is_repair = isinstance(event.message, NoticeMessage)
+    message = event.message
+    is_repair = isinstance(message, NoticeMessage) and message.cause == "output_invalid"
     is_users = isinstance(event.message, UserMessage)
     return replace(
         turn,
@@ -274,9 +276,7 @@ def _resumed(turn: Turn, event: e.TurnResumed) -> Turn:
     is_said = event.command_type in {"USER_MESSAGE", "REPLAN_WITH_MESSAGE"}
     kept = turn.counters.consecutive_retries if is_retry else 0
     # Whoever goes on before a retry is due wants it now.
-    calls = tuple(
-        call if is_retry else replace(call, retry_at=None, retries=0) for call in turn.open_calls
-    )
+    calls = turn.open_calls if is_retry else _begun_anew(turn, event.command_type)
     return replace(
         turn,
         state=ToolsDue(asked_at=asked_at(turn), calls=calls) if calls else ModelDue(),
@@ -284,6 +284,19 @@ def _resumed(turn: Turn, event: e.TurnResumed) -> Turn:
         waited=turn.waited + event.waited,
         questions=() if is_said else turn.questions,
         counters=replace(turn.counters, consecutive_retries=kept),
+    )
+
+
+def _begun_anew(turn: Turn, command: ResumedBy) -> tuple[OpenCall, ...]:
+    """The calls, their chains of retries from the start.
+
+    A retry that is scheduled stays so when it is not what the command is about: another call's
+    answer has come.
+    """
+    is_elsewhere = isinstance(turn.state, ToolRetryScheduled) and command != "CONTINUE"
+    return tuple(
+        call if is_elsewhere and call.retry_at else replace(call, retry_at=None, retries=0)
+        for call in turn.open_calls
     )
 
 

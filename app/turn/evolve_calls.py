@@ -15,13 +15,16 @@ from app.turn.state import (
     WaitingForCalls,
     WaitingForUser,
 )
+from app.turn.status import RoundFailure
 
 
-def failing(turn: Turn) -> Turn:
-    """A tool's error has decided that the turn fails once nothing is in flight."""
-    if isinstance(turn.state, RunningTools):
-        return replace(turn, state=replace(turn.state, is_failing=True))
-    return turn
+def failing(turn: Turn, failure: RoundFailure) -> Turn:
+    """It is decided that the turn fails once nothing is in flight; the first reason stays."""
+    match turn.state:
+        case RunningTools(is_failing=False) as state:
+            return replace(turn, state=replace(state, is_failing=True, failure=failure))
+        case _:
+            return turn
 
 
 def call_changed(turn: Turn, event: e.ToolRequested | e.ToolStarted | e.ToolAttemptFailed) -> Turn:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from app.turn import events as e
-from app.turn.evolve_calls import asked_at
+from app.turn.evolve_calls import asked_at, failing
 from app.turn.ids import CallId
 from app.turn.open_calls import OpenCall
 from app.turn.state import (
@@ -34,7 +34,10 @@ def wait_changed(turn: Turn, event: e.WaitEvent) -> Turn:
                 turn,
                 call_id,
                 lambda call: replace(
-                    call, wait=None, data=data or call.data, resumes=call.resumes + 1
+                    call,
+                    wait=None,
+                    data=call.data if data is None else (*call.data, data),
+                    resumes=call.resumes + 1,
                 ),
             )
         case e.WaitExpired():
@@ -70,7 +73,8 @@ def _expired(turn: Turn, event: e.WaitExpired) -> Turn:
         if isinstance(turn.state, WaitingForUser):
             return replace(turn, state=replace(turn.state, is_expired=True))
         return turn
-    return _with(turn, event.call_id, _marked_expired)
+    marked = _with(turn, event.call_id, _marked_expired)
+    return failing(marked, "wait_expired") if event.on_expiry == "fail" else marked
 
 
 def _marked_expired(call: OpenCall) -> OpenCall:

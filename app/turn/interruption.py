@@ -28,9 +28,14 @@ WORDS: Mapping[Outcome, str] = {
     ),
     Outcome.CANCELLED: "The call was cancelled before it started. Nothing was done.",
     Outcome.SUPERSEDED: "The call was given up: a new message of the user came first.",
+    Outcome.EXPIRED: "Nobody answered in time, so the call was given up.",
 }
 """What the model reads where an agent has no words of its own, by outcome."""
 
+_NOBODY_SAID = (
+    "Nobody said in time how the call went. It may or may not have taken effect: "
+    "check the current state before you try it again."
+)
 PLACEHOLDERS = frozenset({"toolName", "reason", "callId", "turnId"})
 """What a template may name in braces."""
 
@@ -43,6 +48,7 @@ _BECAUSE: Mapping[InterruptionReason, str] = {
     InterruptionReason.LIMIT_REACHED: "the turn reached a limit",
     InterruptionReason.WORKER_LOST: "the process that ran it was lost",
     InterruptionReason.EARLIER_CALL_FAILED: "a call before it failed",
+    InterruptionReason.WAIT_EXPIRED: "nobody answered in time",
 }
 
 
@@ -57,12 +63,14 @@ def interrupted(
 
     Args:
         call: which call.
-        outcome: one of `NOT_STARTED`, `UNKNOWN`, `CANCELLED` and `SUPERSEDED`.
+        outcome: one of `NOT_STARTED`, `UNKNOWN`, `CANCELLED`, `SUPERSEDED` and `EXPIRED`.
         reason: why it is not run, or not to its end.
         source_message_id: the message it is given up for, if it is for one.
     """
+    is_unsure = outcome is Outcome.EXPIRED and call.may_have_had_effect
+    content = _NOBODY_SAID if is_unsure else WORDS[outcome]
     result = ToolResult(
-        call_id=call.call_id, tool_name=call.tool_name, outcome=outcome, content=WORDS[outcome]
+        call_id=call.call_id, tool_name=call.tool_name, outcome=outcome, content=content
     )
     return e.ToolInterrupted(
         position=call.position, result=result, reason=reason, source_message_id=source_message_id

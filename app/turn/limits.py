@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from app.turn.agent import Limits
+from app.turn.agent import Agent, Limits
+from app.turn.judging import kind_of
 from app.turn.state import RunningTools, ToolsDue, Turn
 from app.turn.status import LimitName
 from app.turn.transcript import Usage
@@ -26,9 +27,9 @@ class Broken:
     allowed: float
 
 
-def broken_limit(turn: Turn, limits: Limits, *, at: datetime) -> Broken | None:
+def broken_limit(turn: Turn, agent: Agent, *, at: datetime) -> Broken | None:
     """The first limit that forbids the next step, or `None`."""
-    return next(_broken(turn, limits, at), None)
+    return next(_broken(turn, agent, at), None)
 
 
 def free_tool_calls(turn: Turn, limits: Limits) -> int:
@@ -38,16 +39,28 @@ def free_tool_calls(turn: Turn, limits: Limits) -> int:
     return max(limits.max_tool_calls - turn.counters.tool_calls, 0)
 
 
-def _broken(turn: Turn, limits: Limits, at: datetime) -> Iterator[Broken]:
+def _broken(turn: Turn, agent: Agent, at: datetime) -> Iterator[Broken]:
+    limits = turn.limits_under(agent)
     yield from _duration(turn, limits, at)
     yield from _tokens(turn.usage, limits)
     counters = turn.counters
     if isinstance(turn.state, ToolsDue | RunningTools):
-        yield from _reached(LimitName.TOOL_CALLS, counters.tool_calls, limits.max_tool_calls)
+        if _enters_next(turn, agent):
+            yield from _reached(LimitName.TOOL_CALLS, counters.tool_calls, limits.max_tool_calls)
         yield from _reached(LimitName.STEPS, counters.steps, limits.max_steps)
         return
     yield from _reached(LimitName.STEPS, counters.steps, limits.max_steps)
     yield from _reached(LimitName.ITERATIONS, counters.model_successes, limits.max_iterations)
+
+
+def _enters_next(turn: Turn, agent: Agent) -> bool:
+    """Whether tools are to be entered before anything else is waited for.
+
+    What asks the user counts as no call (seed rule AF-79), and what is open is waited for first.
+    """
+    return not turn.waiting_calls and any(
+        kind_of(call, agent) != "input" for call in turn.open_calls
+    )
 
 
 def _duration(turn: Turn, limits: Limits, at: datetime) -> Iterator[Broken]:

@@ -34,8 +34,9 @@ class OpenCall:
     asks: int = 0
     """Attempts that ended by asking for an approval or a form: they have done nothing."""
     approvals: tuple[Approval, ...] = ()
-    data: str | None = None
-    """What was filled in for it so far, merged; a JSON object as text."""
+    data: tuple[str, ...] = ()
+    """What was filled in for it so far: a JSON object as text for each time, oldest first. Merged,
+    the later values win."""
     resumes: int = 0
     """Times somebody's answer has brought it back."""
 

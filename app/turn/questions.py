@@ -7,14 +7,18 @@ goes on; the question is put when the round has ended. A hook's question is put 
 from datetime import datetime
 
 from app.turn import events as e
-from app.turn.state import Turn
+from app.turn.agent import WaitPolicy
+from app.turn.state import Turn, WaitingForUser
 from app.turn.transcript import QuestionMessage
 
 
-def asking(turn: Turn, *more: str, at: datetime, heard: int = 0) -> tuple[e.Event, ...]:
+def asking(
+    turn: Turn, policy: WaitPolicy, *more: str, at: datetime, heard: int = 0
+) -> tuple[e.Event, ...]:
     """The turn waits for the user, who is asked everything that is to be asked, in one message.
 
-    `heard` is how many of the unread messages the hook that asks has seen.
+    They may take as long as `policy` says. `heard` is how many of the unread messages the hook that
+    asks has seen.
     """
     question = "\n".join((*turn.questions, *more))
     message = QuestionMessage(text=question)
@@ -25,8 +29,14 @@ def asking(turn: Turn, *more: str, at: datetime, heard: int = 0) -> tuple[e.Even
         next_runnable_at=None,
         question=question,
         heard=heard,
+        policy=policy,
     )
     return (e.MessageAdded(position=turn.next_position, message=message), suspended)
+
+
+def is_late(state: WaitingForUser, *, at: datetime) -> bool:
+    """Whether an answer to the question comes too late."""
+    return state.is_expired or (state.expires_at is not None and at >= state.expires_at)
 
 
 def told_to_the_model(question: str) -> str:

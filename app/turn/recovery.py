@@ -10,6 +10,9 @@ effect; its tool's declared effect decides (turn semantics C1):
     idempotent   run again under the same idempotency key
     writes       never run again: the model is told that the outcome is unknown
 
+A call that waits for somebody is left as it is: a question is no crash, and what is outside is not
+asked for twice (T107, T108, case 112).
+
 With a message waiting that steers the turn nothing is run again: each of them is reported (T9).
 The same in a round of which an error has decided that the turn fails: it fails now (T48).
 """
@@ -47,7 +50,7 @@ def tools_lost(
     recovered = e.StepRecovered(
         attempt_id=state.attempt_id,
         recovery="RECOVER_TOOLS",
-        calls=tuple(_rule(call, turn) for call in state.calls),
+        calls=tuple(_rule(call, turn) for call in state.calls if call.wait is None),
     )
     unknown = tuple(
         interrupted(call, Outcome.UNKNOWN, InterruptionReason.WORKER_LOST)
@@ -56,7 +59,7 @@ def tools_lost(
     )
     events: tuple[e.Event, ...] = (recovered, *unknown)
     if state.is_failing and not turn.cancel_requested:
-        return (*events, *failed(advance(turn, events), "tool_failed"))
+        return (*events, *failed(advance(turn, events), state.failure))
     return _then_begin(turn, events, given, agent, at)
 
 

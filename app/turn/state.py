@@ -21,7 +21,15 @@ from app.turn.counters import Counters
 from app.turn.failures import FailureRecord
 from app.turn.ids import AttemptId, Identity
 from app.turn.open_calls import OpenCall
-from app.turn.status import TERMINAL, Cursor, LimitName, PauseCause, Status, SuspensionType
+from app.turn.status import (
+    TERMINAL,
+    Cursor,
+    LimitName,
+    PauseCause,
+    RoundFailure,
+    Status,
+    SuspensionType,
+)
 from app.turn.transcript import StopReason, Usage, UserMessage
 from app.turn.waits import WAITING, unheeded_end
 
@@ -62,7 +70,9 @@ class RunningTools:
     calls: tuple[OpenCall, ...]
     """All calls of the round without a result, in declared order."""
     is_failing: bool = False
-    """A tool's error has decided that the turn fails once nothing is in flight."""
+    """It is decided that the turn fails once nothing is in flight."""
+    failure: RoundFailure = "tool_failed"
+    """As what, if it does."""
     kind: Literal["running_tools"] = "running_tools"
 
 
@@ -113,6 +123,12 @@ class WaitingForUser:
     is_expired: bool = False
     """The time for an answer is over, and the policy keeps the question (`keep`)."""
     kind: Literal["waiting_for_user"] = "waiting_for_user"
+
+    @property
+    def expires_at(self) -> datetime | None:
+        """When the time for an answer is over; `None`: never."""
+        timeout = self.policy.timeout
+        return None if timeout is None else self.requested_at + timeout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -297,8 +313,7 @@ class Turn:
         """When the first of its waits is over whose expiry has not been dealt with."""
         ends = [unheeded_end(call.wait) for call in self.waiting_calls if call.wait]
         if isinstance(self.state, WaitingForUser) and not self.state.is_expired:
-            timeout = self.state.policy.timeout
-            ends.append(None if timeout is None else self.state.requested_at + timeout)
+            ends.append(self.state.expires_at)
         return min((end for end in ends if end is not None), default=None)
 
     @property

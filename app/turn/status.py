@@ -52,6 +52,11 @@ class PauseCause(StrEnum):
     LIMIT = "limit"
 
 
+RoundFailure: TypeAlias = Literal["tool_failed", "approval_loop", "wait_expired"]
+"""Why a turn fails with calls of a round: a tool's error, a tool that asks for an approval which it
+has, a wait that nobody has ended in time."""
+
+
 class LimitName(StrEnum):
     """The limits of a turn, as `Limits` of its agent names them."""
 

@@ -31,7 +31,7 @@ def can_be_steered(turn: Turn, agent: Agent, *, at: datetime) -> bool:
     if not turn.steering:
         return False
     after = advance(turn, steered(turn))
-    return broken_limit(after, turn.limits_under(agent), at=at) is None
+    return broken_limit(after, agent, at=at) is None
 
 
 def _promoted(messages: tuple[UserMessage, ...], *, first_position: int) -> Iterator[e.Event]:

@@ -8,11 +8,12 @@ from datetime import datetime
 
 from app.turn import events as e
 from app.turn.agent import Agent, Limits
-from app.turn.blocking import held_back
+from app.turn.begin_tools import is_undecided, moves, resting
 from app.turn.evolve import advance
 from app.turn.ids import AttemptId
 from app.turn.interruption import closing
-from app.turn.limits import Broken, broken_limit, free_tool_calls
+from app.turn.judging import NOTHING_JUDGED, Judged
+from app.turn.limits import Broken, broken_limit
 from app.turn.questions import asking
 from app.turn.state import ToolsDue, Turn
 from app.turn.status import Cursor, LimitName, PauseCause
@@ -21,13 +22,19 @@ from app.turn.transcript import InterruptionReason
 
 
 def begin_next(
-    turn: Turn, agent: Agent, attempt_id: AttemptId, *, at: datetime
+    turn: Turn,
+    agent: Agent,
+    attempt_id: AttemptId,
+    *,
+    at: datetime,
+    judged: Judged = NOTHING_JUDGED,
 ) -> tuple[e.Event, ...]:
     """Begin whatever is due, or stop the turn: cancelled, paused, at a limit, with a question.
 
     This is the boundary at which messages that steer are heard (T9). One that a limit leaves
     without an answer is not: it stays in the queue. Where there are hooks, nothing is begun behind
-    one in the same commit: they hear of it first.
+    one in the same commit: they hear of it first. Nor is a call begun that is to be judged first:
+    then the tools stay due.
     """
     if turn.cancel_requested:
         return cancelled(turn)
@@ -36,15 +43,15 @@ def begin_next(
     limits = turn.limits_under(agent)
     heard = steered(turn)
     after = advance(turn, heard)
-    broken = broken_limit(after, limits, at=at)
+    broken = broken_limit(after, agent, at=at)
     if broken is not None:
         return _stopped_by(broken, turn, limits, at)
     if heard and agent.has_hooks:
         return heard
     if isinstance(after.state, ToolsDue):
-        return begin_tools(after, agent, attempt_id, at=at)
+        return _begin_tools(after, agent, attempt_id, judged, at=at)
     if after.questions:
-        return (*heard, *asking(after, at=at))
+        return (*heard, *asking(after, agent.wait, at=at))
     return (*heard, *_begin_model(after, agent, attempt_id))
 
 
@@ -73,37 +80,26 @@ def _begin_model(turn: Turn, agent: Agent, attempt_id: AttemptId) -> tuple[e.Eve
     return (_step_started(turn), started)
 
 
-def begin_tools(
-    turn: Turn, agent: Agent, attempt_id: AttemptId, *, at: datetime
+def _begin_tools(
+    turn: Turn, agent: Agent, attempt_id: AttemptId, judged: Judged, *, at: datetime
 ) -> tuple[e.Event, ...]:
-    """Mark as many calls as begun as may be in flight; rest when all wait for a retry."""
-    begun = fill_slots(turn, agent, attempt_id, at=at)
-    due_at = min((call.retry_at for call in turn.open_calls if call.retry_at), default=None)
-    if not begun and due_at is not None:
-        suspended = e.TurnSuspended(
-            suspension_type="RETRY", record=None, requested_at=at, next_runnable_at=due_at
-        )
-        retries = max(call.retries for call in turn.open_calls)
-        return (suspended, e.RetryWasScheduled(retry_count=retries, due_at=due_at))
-    return (_step_started(turn), *begun)
+    """What may move in the open round moves; where it leaves nothing in flight the turn goes on.
 
-
-def fill_slots(
-    turn: Turn, agent: Agent, attempt_id: AttemptId, *, at: datetime
-) -> tuple[e.ToolStarted, ...]:
-    """Begin marks for the free places of the round, in declared order."""
-    limits, held = turn.limits_under(agent), held_back(turn, agent)
-    in_flight = sum(call.in_flight for call in turn.open_calls)
-    free = min(limits.parallel_tools - in_flight, free_tool_calls(turn, limits))
-    due = [
-        call
-        for call in turn.open_calls
-        if not call.in_flight and (call.retry_at or at) <= at and call.call_id not in held
-    ]
-    return tuple(
-        e.ToolStarted(call_id=call.call_id, attempt_id=attempt_id, attempt=call.attempt + 1)
-        for call in due[: max(free, 0)]
-    )
+    A wait is opened in a step of its own: begun, asked, ended, in one commit (case 140).
+    """
+    if is_undecided(turn, agent, judged):
+        return failed(turn, "policy_failed")
+    moved = moves(turn, agent, attempt_id, judged, at=at)
+    if not moved:
+        return resting(turn, agent, judged, at=at)
+    events: tuple[e.Event, ...] = (_step_started(turn), *moved)
+    after = advance(turn, events)
+    if any(call.in_flight for call in after.open_calls):
+        return events
+    events = (*events, end_step(after))
+    if after.waiting_calls and not is_undecided(after, agent, judged):
+        return (*events, *resting(after, agent, judged, at=at))
+    return then_begin(turn, events, agent, attempt_id, at=at, judged=judged)
 
 
 def end_step(turn: Turn) -> e.StepCompleted:
@@ -123,10 +119,17 @@ def failed(turn: Turn, reason: str, detail: str = "") -> tuple[e.Event, ...]:
 
 
 def then_begin(
-    turn: Turn, events: tuple[e.Event, ...], agent: Agent, attempt_id: AttemptId, *, at: datetime
+    turn: Turn,
+    events: tuple[e.Event, ...],
+    agent: Agent,
+    attempt_id: AttemptId,
+    *,
+    at: datetime,
+    judged: Judged = NOTHING_JUDGED,
 ) -> tuple[e.Event, ...]:
     """`events`, and in the same commit the beginning of what follows them."""
-    return (*events, *begin_next(advance(turn, events), agent, attempt_id, at=at))
+    after = advance(turn, events)
+    return (*events, *begin_next(after, agent, attempt_id, at=at, judged=judged))
 
 
 def remaining_iterations(turn: Turn, limits: Limits) -> int:

@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 
 from app.turn.agent import Effect, OnExpiry
 from app.turn.ids import ActorId, AttemptId, CallId, MessageId
+from app.turn.status import RoundFailure
 from app.turn.transcript import InterruptionReason, ToolResult
 from app.turn.waits import ApprovalStage, ApprovalWait, ExternalWait, FormWait
 
@@ -46,6 +47,9 @@ class ToolFailed:
     position: int
     result: ToolResult
     fails_turn: bool = False
+    """Whether the turn fails once nothing is in flight."""
+    failure: RoundFailure = "tool_failed"
+    """As what, if it does."""
     type: Literal["TOOL_FAILED"] = "TOOL_FAILED"
 
 
@@ -146,11 +150,11 @@ class ToolApprovalDecided:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolInputReceived:
-    """The user has answered; for a business tool's form, what it holds from now on."""
+    """The user has answered what the call asks."""
 
     call_id: CallId
     data: str | None
-    """All values for the call so far, merged; a JSON object as text. `None`: it was text."""
+    """The values that were filled in, a JSON object as text. `None`: it was text."""
     type: Literal["TOOL_INPUT_RECEIVED"] = "TOOL_INPUT_RECEIVED"
 
 

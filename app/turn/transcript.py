@@ -52,6 +52,7 @@ class InterruptionReason(StrEnum):
     LIMIT_REACHED = "limit_reached"
     WORKER_LOST = "worker_lost"
     EARLIER_CALL_FAILED = "earlier_call_failed"
+    WAIT_EXPIRED = "wait_expired"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +154,7 @@ class NoticeMessage:
     """Said to the model by the service itself; a provider sees it as a user's message."""
 
     text: str
-    cause: Literal["output_invalid"]
+    cause: Literal["output_invalid", "question_expired"]
     role: Literal["notice"] = "notice"
 
 

@@ -122,6 +122,11 @@ def is_over(wait: Wait, *, at: datetime) -> bool:
     return end is not None and at >= end
 
 
+def is_late(wait: Wait, *, at: datetime) -> bool:
+    """Whether an answer comes too late, be the end of the time dealt with or not."""
+    return wait.is_expired or is_over(wait, at=at)
+
+
 def fingerprint_of(tool_name: str, content: str) -> str:
     """What binds an approval to what was shown: SHA-256 of the tool and the exact text."""
     return hashlib.sha256(f"{tool_name}\n{content}".encode()).hexdigest()

@@ -13,6 +13,17 @@
 10. Whoever waits for the user has just asked, in the transcript, what the turn says it asks.
 11. A queued message is waiting, said or withdrawn, and one of them only.
 12. Nothing begins while a message waits to be heard at a boundary.
+
+Of calls that wait for somebody (`tests.support.call_histories`):
+
+13. No wait is open on an ended turn, and whoever waits waits for somebody.
+14. A call has one wait at a time, an answer of its kind ends it, and its time is over once.
+15. A tool is entered only when nothing is open for its call, and never after a no.
+16. What was approved is not asked for again.
+17. A tool that writes is entered again only after it has asked, or said that nothing was done.
+18. A call is asked for outside once, and a request to stop it follows exactly where it got its
+    result from somebody else.
+19. A tool that asks gives its entry back; what is asked for outside counts as entered.
 """
 
 from collections.abc import Sequence
@@ -33,11 +44,12 @@ from app.turn.transcript import (
     ToolResult,
     UserMessage,
 )
+from tests.support.call_histories import check_calls
 
 
 @dataclass(slots=True)
 class Watch:
-    """Rules 1 to 12 over a journal that grows: what has been looked at is not looked at again."""
+    """Rules 1 to 19 over a journal that grows: what has been looked at is not looked at again."""
 
     folded: Turn | None = None
     seen: int = 0
@@ -56,7 +68,7 @@ class Watch:
 
 
 def check_journal(events: Sequence[Event], turn: Turn) -> None:
-    """Rules 1 to 12 over a whole journal."""
+    """Rules 1 to 19 over a whole journal."""
     Watch().check(events, turn)
 
 
@@ -72,6 +84,7 @@ def _check_rules(events: Sequence[Event], turn: Turn) -> None:
     _check_hold(events)
     _check_questions(events, turn)
     _check_queue(events, turn)
+    check_calls(events, turn)
 
 
 def _check_questions(events: Sequence[Event], turn: Turn) -> None:
@@ -81,9 +94,14 @@ def _check_questions(events: Sequence[Event], turn: Turn) -> None:
     assert asked == suspended
     if isinstance(turn.state, WaitingForUser):
         assert turn.state.question == asked[-1]
-        since = [event.type for event in events if not isinstance(event, e.InputWithdrawn)]
-        assert since[-1] == "TURN_SUSPENDED"
+        last = max(n for n, event in enumerate(events) if isinstance(event, e.TurnSuspended))
+        assert events[last] == next(x for x in reversed(events) if _asks(x))
+        assert not {event.type for event in events[last:]} & {"TURN_RESUMED", "STEP_STARTED"}
         assert not turn.questions
+
+
+def _asks(event: Event) -> bool:
+    return isinstance(event, e.TurnSuspended) and event.question is not None
 
 
 def _check_transcripts(events: Sequence[Event]) -> None:
@@ -129,7 +147,9 @@ def _check_output(events: Sequence[Event], turn: Turn) -> None:
 
 
 def _is_notice(event: Event) -> bool:
-    return isinstance(event, e.MessageAdded) and isinstance(event.message, NoticeMessage)
+    if not isinstance(event, e.MessageAdded) or not isinstance(event.message, NoticeMessage):
+        return False
+    return event.message.cause == "output_invalid"
 
 
 def _check_not_started(events: Sequence[Event]) -> None:
@@ -186,7 +206,6 @@ def _check_counters(events: Sequence[Event], turn: Turn) -> None:
     ]
     assert counters.retries == len(of_the_model) + count(e.ToolAttemptFailed)
     assert counters.steps == count(e.StepStarted)
-    assert counters.tool_calls == count(e.ToolStarted)
     spent = [
         x.usage for x in events if isinstance(x, e.ModelCompleted | e.ModelFailed | e.ModelStopped)
     ]

@@ -1,6 +1,7 @@
 """The whole machine as a table: what every input does in every state, found by asking the core."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TypeAlias
 
 from app.turn import inputs as i
@@ -11,8 +12,17 @@ from app.turn.errors import Rejected
 from app.turn.evolve import advance
 from app.turn.ids import ActorId, CallId, FailureId, MessageId
 from app.turn.state import Turn
-from app.turn.transcript import ModelAnswer, Outcome, StopReason
+from app.turn.transcript import (
+    ImagePart,
+    ModelAnswer,
+    Outcome,
+    StopReason,
+    UserMessage,
+)
+from app.turn.waits import ApprovalNeeded, Denied, InputNeeded, Judgement, NotJudged, Unusable
+from tests.support.calls_that_wait import WAITS_OF_CALLS
 from tests.support.turns import (
+    A_FORM,
     BARRING,
     FITS,
     FLAKY,
@@ -26,6 +36,7 @@ from tests.support.turns import (
     a_message,
     an_agent,
     an_answer,
+    an_approval,
 )
 
 Given: TypeAlias = Callable[[Told], i.Input]
@@ -122,6 +133,7 @@ STATES: Mapping[str, Callable[[], Told]] = {
         .answered(an_answer("", a_call("A"), a_call("B")))
         .finished("A")
     ),
+    **WAITS_OF_CALLS,
 }
 
 
@@ -148,6 +160,26 @@ def _finished(outcome: Outcome) -> Given:
         attempt_id=told.attempt,
         finished=(i.FinishedCall(call_id=CallId("A"), outcome=outcome, content=""),),
         next_attempt_id=told.draw(),
+        judged=told.judged,
+    )
+
+
+def _needs(what: ApprovalNeeded | InputNeeded) -> Given:
+    return lambda told: i.ToolsFinished(
+        attempt_id=told.attempt,
+        finished=(
+            i.FinishedCall(call_id=CallId("A"), outcome=Outcome.COMPLETED, content="", needs=what),
+        ),
+        next_attempt_id=told.draw(),
+        judged=told.judged,
+    )
+
+
+def _begins(judgement: Judgement) -> Given:
+    """With that judgement on the first call that needs one."""
+    return lambda told: i.BeginStep(
+        attempt_id=told.draw(),
+        judged=tuple(replace(each, judgement=judgement) for each in told.judged[:1]),
     )
 
 
@@ -158,6 +190,9 @@ INPUTS: Mapping[str, Given] = {
     ),
     "message, to steer": lambda _: i.PostMessage(
         message=a_message("no, this", "m2"), when_running="steer"
+    ),
+    "message, an image": lambda _: i.PostMessage(
+        message=UserMessage(message_id=MessageId("m2"), content=(ImagePart(url="https://x/y.png"),))
     ),
     "withdraw": lambda _: i.Withdraw(message_id=MessageId("m9")),
     "RETRY_MODEL, current failure": lambda told: i.RetryModel(failure_id=_current(told.turn)),
@@ -172,15 +207,32 @@ INPUTS: Mapping[str, Given] = {
     "USER_INPUT, of a call": lambda _: i.UserInput(
         message=a_message("Tokyo", "m4"), call_id=CallId("A")
     ),
+    "USER_INPUT, values for a form": lambda _: i.UserInput(
+        message=None,
+        call_id=CallId("A"),
+        data=i.FormData(values='{"city":"Tokyo"}', schema=A_FORM.schema or ""),
+    ),
     "APPROVE_TOOL": lambda _: i.ApproveTool(call_id=CallId("A"), actor_id=ActorId("amy")),
     "REJECT_TOOL": lambda _: i.RejectTool(
         call_id=CallId("A"), actor_id=ActorId("amy"), reason="no"
     ),
+    "APPROVE_TOOL, of an older request": lambda _: i.ApproveTool(
+        call_id=CallId("A"), actor_id=ActorId("amy"), fingerprint="older"
+    ),
+    "APPROVE_TOOL, of another call": lambda _: i.ApproveTool(
+        call_id=CallId("Z"), actor_id=ActorId("amy")
+    ),
+    "TOOL_RESULT, too long": lambda _: i.GiveToolResult(call_id=CallId("A"), output="x" * 100),
     "TOOL_RESULT": lambda _: i.GiveToolResult(call_id=CallId("A"), output="{}"),
     "TOOL_ERROR": lambda _: i.GiveToolError(call_id=CallId("A"), code="gone", message="no"),
     "pause": lambda _: i.Pause(),
     "cancel": lambda _: i.Cancel(),
-    "worker: begins": lambda told: i.BeginStep(attempt_id=told.draw()),
+    "time passes": lambda _: i.TimePassed(),
+    "worker: begins": lambda told: i.BeginStep(attempt_id=told.draw(), judged=told.judged),
+    "worker: begins, nothing is judged": lambda told: i.BeginStep(attempt_id=told.draw()),
+    "worker: begins, a call may not run": _begins(Denied(code="no", message="not today")),
+    "worker: begins, a call makes no sense": _begins(Unusable(content="no such form")),
+    "worker: begins, the policy fails": _begins(NotJudged()),
     "worker: text": lambda told: i.ModelWrote(
         attempt_id=told.attempt, text="Once upon", reasoning=""
     ),
@@ -196,6 +248,8 @@ INPUTS: Mapping[str, Given] = {
     ),
     "worker: tool ended": _finished(Outcome.COMPLETED),
     "worker: tool failed": _finished(Outcome.ERROR),
+    "worker: tool asks for an approval": _needs(an_approval()),
+    "worker: tool asks for a form": _needs(A_FORM),
     "worker: tool asks the user": lambda told: i.ToolsFinished(
         attempt_id=told.attempt,
         finished=(

@@ -12,14 +12,17 @@ from app.turn.agent import (
     Limits,
     OnError,
     OnModelFailure,
+    OpenWaits,
     RetryPolicy,
     ToolSpec,
+    WaitPolicy,
 )
 from app.turn.decide import decide
 from app.turn.events import Event
 from app.turn.evolve import advance, fold
 from app.turn.failures import FailureType, ModelFailure, RequestRefused
 from app.turn.ids import (
+    ActorId,
     AgentId,
     AgentVersion,
     AttemptId,
@@ -32,6 +35,8 @@ from app.turn.ids import (
     TurnId,
 )
 from app.turn.journal import added_message
+from app.turn.judging import needs_judging
+from app.turn.open_calls import OpenCall
 from app.turn.start import start, succeed
 from app.turn.state import Turn
 from app.turn.transcript import (
@@ -44,7 +49,16 @@ from app.turn.transcript import (
     Usage,
     UserMessage,
 )
+from app.turn.waits import (
+    Allowed,
+    ApprovalNeeded,
+    InputNeeded,
+    JudgedCall,
+    Judgement,
+    fingerprint_of,
+)
 
+AMY = ActorId("amy")
 NOON = datetime(2026, 8, 1, 12, tzinfo=UTC)
 QUOTA = ModelFailure(type=FailureType.QUOTA_EXCEEDED, message="no credit", retryable=False)
 OVERLOADED = ModelFailure(type=FailureType.OVERLOADED, message="busy", retryable=True)
@@ -69,6 +83,9 @@ VITAL = ToolSpec(
 )
 
 
+SHIP = ToolSpec(name="ship", description="", parameters="{}", kind="external", max_result_bytes=99)
+REFUND = ToolSpec(name="refund", description="", parameters="{}", needs_approval=True)
+QUESTION = ToolSpec(name="request_user_input", description="", parameters="{}", kind="input")
 BARRING = ToolSpec(
     name="check",
     description="",
@@ -85,16 +102,26 @@ def an_agent(
     retry: RetryPolicy | None = None,
     limits: Limits | None = None,
     on_model_failure: OnModelFailure = "wait",
+    has_policy: bool = False,
+    open_waits: OpenWaits = "sequential",
+    strict_forms: bool = False,
+    requester_may_approve: bool = True,
+    wait: WaitPolicy | None = None,
 ) -> Agent:
     return Agent(
         agent_id=AgentId("clerk"),
         version=AgentVersion("1"),
         instructions="",
         model=None,
-        tools=(READS, IDEMPOTENT, WRITES, FLAKY, VITAL, BARRING),
+        tools=(READS, IDEMPOTENT, WRITES, FLAKY, VITAL, BARRING, SHIP, REFUND, QUESTION),
         retry=retry or RetryPolicy(),
         limits=limits or Limits(),
         on_model_failure=on_model_failure,
+        has_policy=has_policy,
+        open_waits=open_waits,
+        strict_forms=strict_forms,
+        requester_may_approve=requester_may_approve,
+        wait=wait or WaitPolicy(),
     )
 
 
@@ -104,6 +131,15 @@ def a_message(text: str = "hello", message_id: str = "m1") -> UserMessage:
 
 def a_call(call_id: str, tool: ToolSpec = READS, *, problem: str | None = None) -> ToolCall:
     return ToolCall(call_id=CallId(call_id), tool_name=tool.name, arguments="{}", problem=problem)
+
+
+def an_approval(content: str = "{}", tool: ToolSpec = REFUND) -> ApprovalNeeded:
+    """That a call needs an approval of this content."""
+    return ApprovalNeeded(content=content, fingerprint=fingerprint_of(tool.name, content))
+
+
+A_FORM = InputNeeded(form_key="address", schema='{"type":"object"}', title="Where to?")
+IN_WORDS = InputNeeded(form_key=None, schema=None, message="Where to?")
 
 
 def an_answer(
@@ -138,6 +174,9 @@ class Told:
     before: "Told | None" = None
     """The story of the turn whose queue opened this one."""
     turn: Turn = field(init=False)
+    says: dict[str, Judgement | None] = field(default_factory=dict[str, Judgement | None])
+    """What the shell finds out about a call, where it is not what its tool declares; `None`: it has
+    not found out yet."""
     _drawn: int = 0
 
     def __post_init__(self) -> None:
@@ -180,7 +219,24 @@ class Told:
         return self
 
     def begun(self) -> Self:
-        return self.tell(i.BeginStep(attempt_id=self.draw()))
+        return self.tell(i.BeginStep(attempt_id=self.draw(), judged=self.judged))
+
+    @property
+    def judged(self) -> tuple[JudgedCall, ...]:
+        """What a faithful shell has found out about the calls that may not begin without it."""
+        found = [
+            (call.call_id, self.says.get(call.call_id, self._declared(call)))
+            for call in self.turn.open_calls
+            if needs_judging(call, self.agent)
+        ]
+        return tuple(JudgedCall(call_id=c, judgement=what) for c, what in found if what is not None)
+
+    def _declared(self, call: OpenCall) -> Judgement:
+        spec = self.agent.tool(call.tool_name)
+        if spec is None or spec.kind == "local":
+            needs = spec is not None and spec.needs_approval
+            return an_approval() if needs else Allowed()
+        return Allowed(arguments="{}") if spec.kind == "external" else IN_WORDS
 
     def answered(
         self,
@@ -217,7 +273,11 @@ class Told:
         )
 
     def finished(
-        self, *call_ids: str, outcome: Outcome = Outcome.COMPLETED, question: str | None = None
+        self,
+        *call_ids: str,
+        outcome: Outcome = Outcome.COMPLETED,
+        question: str | None = None,
+        needs: ApprovalNeeded | InputNeeded | None = None,
     ) -> Self:
         return self.tell(
             i.ToolsFinished(
@@ -228,12 +288,47 @@ class Told:
                         outcome=outcome,
                         content=f"result {c}",
                         question=question,
+                        needs=needs,
                     )
                     for c in call_ids
                 ),
                 next_attempt_id=self.draw(),
+                judged=self.judged,
             )
         )
+
+    def approved(self, call_id: str, fingerprint: str | None = None) -> Self:
+        return self.tell(
+            i.ApproveTool(call_id=CallId(call_id), actor_id=AMY, fingerprint=fingerprint)
+        )
+
+    def rejected(self, call_id: str, reason: str = "too dear") -> Self:
+        return self.tell(i.RejectTool(call_id=CallId(call_id), actor_id=AMY, reason=reason))
+
+    def gave(self, call_id: str, output: str = '"done"') -> Self:
+        """Somebody outside says what was done."""
+        return self.tell(i.GiveToolResult(call_id=CallId(call_id), output=output))
+
+    def gave_error(self, call_id: str, message: str = "not there") -> Self:
+        return self.tell(i.GiveToolError(call_id=CallId(call_id), code="gone", message=message))
+
+    def said(self, text: str, call_id: str | None = None, message_id: str = "m2") -> Self:
+        """`USER_INPUT` in words."""
+        return self.tell(
+            i.UserInput(
+                message=a_message(text, message_id),
+                call_id=None if call_id is None else CallId(call_id),
+            )
+        )
+
+    def filled_in(self, call_id: str, values: str, schema: str | None = A_FORM.schema) -> Self:
+        """`USER_INPUT` with values."""
+        data = i.FormData(values=values, schema=schema or "")
+        return self.tell(i.UserInput(message=None, call_id=CallId(call_id), data=data))
+
+    def time_passed(self, **span: float) -> Self:
+        """Somebody looks at the clock, so much later."""
+        return self.later(**span).tell(i.TimePassed())
 
     def asked(self, question: str = "where to?", *, heard: int = 0) -> Self:
         """By a hook, wherever the turn is."""
@@ -285,7 +380,7 @@ class Told:
     def branched(self) -> "Told":
         """The same story, to be told on in another way; this one stays as it is."""
         told = copy(self)
-        told.events, told.heard = list(self.events), list(self.heard)
+        told.events, told.heard, told.says = list(self.events), list(self.heard), dict(self.says)
         return told
 
     def copy(self) -> "Told":

@@ -5,11 +5,11 @@ reports that come late or twice. An ended turn's queue opens the next one. The r
 `tests/support/histories.py` hold after every step.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from datetime import datetime, timedelta
-from itertools import count
+from itertools import count, zip_longest
 from typing import ClassVar, Literal, get_args
 
 from hypothesis import HealthCheck, settings
@@ -25,14 +25,15 @@ from typing_extensions import override
 
 from app.turn import inputs as i
 from app.turn.actions import Command, actions
-from app.turn.agent import Agent, Limits, RetryPolicy
+from app.turn.agent import Agent, Limits, RetryPolicy, WaitPolicy
 from app.turn.decide import decide
 from app.turn.errors import Rejected
-from app.turn.events import Event
+from app.turn.events import Event, ToolInputReceived
 from app.turn.failures import FailureType, ModelFailure
-from app.turn.ids import ActorId, AttemptId, CallId, FailureId, MessageId
+from app.turn.ids import AttemptId, CallId, FailureId, MessageId
 from app.turn.next_step import RecoverLostStep, Rest, next_step
-from app.turn.state import Turn
+from app.turn.open_calls import OpenCall
+from app.turn.state import Turn, WaitingForCalls, WaitingForUser
 from app.turn.transcript import (
     AssistantMessage,
     ModelAnswer,
@@ -42,11 +43,39 @@ from app.turn.transcript import (
     Usage,
     UserMessage,
 )
+from app.turn.waits import (
+    Allowed,
+    ApprovalNeeded,
+    Denied,
+    FormWait,
+    InputNeeded,
+    JudgedCall,
+    Judgement,
+    NotJudged,
+    Unusable,
+)
 from tests.support.histories import Watch, check_journal, check_whole
 from tests.support.sizes import size
 from tests.support.transitions import INPUTS, STATES
-from tests.support.turns import FITS, MISFITS, REFUSED, Told, a_message, an_agent
+from tests.support.turns import (
+    A_FORM,
+    AMY,
+    FITS,
+    IN_WORDS,
+    MISFITS,
+    REFUSED,
+    Told,
+    a_message,
+    an_agent,
+    an_approval,
+)
 from tests.support.visited import Visited
+
+WAITING = CallId("waiting")
+"""In place of the first call that somebody may answer."""
+NOT_FOUND_OUT = "not found out"
+"""In place of a judgement that the shell does not have yet."""
+OF_THE_FORM = i.FormData(values="{}", schema=A_FORM.schema or "")
 
 EVERY_REQUEST: Sequence[i.Request] = (
     i.PostMessage(message=a_message()),
@@ -59,10 +88,12 @@ EVERY_REQUEST: Sequence[i.Request] = (
     i.Replan(message=a_message()),
     i.Run(),
     i.UserInput(message=a_message()),
-    i.ApproveTool(call_id=CallId("A"), actor_id=ActorId("amy")),
-    i.RejectTool(call_id=CallId("A"), actor_id=ActorId("amy"), reason="no"),
-    i.GiveToolResult(call_id=CallId("A"), output="{}"),
-    i.GiveToolError(call_id=CallId("A"), code="c", message="m"),
+    i.UserInput(message=a_message(), call_id=WAITING),
+    i.UserInput(message=None, call_id=WAITING, data=OF_THE_FORM),
+    i.ApproveTool(call_id=WAITING, actor_id=AMY),
+    i.RejectTool(call_id=WAITING, actor_id=AMY, reason="no"),
+    i.GiveToolResult(call_id=WAITING, output="{}"),
+    i.GiveToolError(call_id=WAITING, code="c", message="m"),
     i.Pause(),
     i.Cancel(),
 )
@@ -81,13 +112,35 @@ agents = st.builds(
         is_blocking=st.booleans(),
     ),
     on_model_failure=st.sampled_from(["wait", "wait", "fail"]),
+    has_policy=st.booleans(),
+    open_waits=st.sampled_from(["sequential", "together"]),
+    strict_forms=st.booleans(),
+    requester_may_approve=st.booleans(),
+    wait=st.builds(
+        WaitPolicy,
+        timeout=st.none() | st.timedeltas(timedelta(minutes=1), timedelta(hours=2)),
+        on_expiry=st.sampled_from(["keep", "answer_expired", "fail", "cancel"]),
+    ),
 )
+TOOLS = [tool.name for tool in an_agent().tools]
+found_out: Sequence[Judgement] = (
+    an_approval(),
+    A_FORM,
+    IN_WORDS,
+    Denied(code="no", message="no"),
+    Unusable(content="what?"),
+    NotJudged(),
+    Allowed(),
+)
+judgements = st.sampled_from([None, None, None, None, NOT_FOUND_OUT, *found_out])
+"""`None`: what the call's tool declares."""
+needs = st.sampled_from([an_approval(), an_approval("{1}"), A_FORM])
 call_ids = st.sampled_from(["", "A", "B", "C"]).map(CallId)
-named = st.sampled_from(["A", "B", "C"]).map(CallId)
+named = st.sampled_from(["A", "B", WAITING, WAITING, WAITING]).map(CallId)
 calls = st.builds(
     ToolCall,
     call_id=call_ids,
-    tool_name=st.sampled_from(["look_up", "book", "pay", "fetch", "verify", "check", "nonsense"]),
+    tool_name=st.sampled_from([*TOOLS, "nonsense"]),
     arguments=st.just("{}"),
     problem=st.sampled_from([None, None, None, "cut off"]),
 )
@@ -116,11 +169,16 @@ requests = st.one_of(
         i.UserInput,
         message=st.none() | st.builds(a_message),
         call_id=st.none() | named,
-        data=st.sampled_from([None, None, i.FormData(values="{}", schema="{}")]),
+        data=st.sampled_from([None, OF_THE_FORM, i.FormData(values="{}", schema="{}")]),
     ),
-    st.builds(i.ApproveTool, call_id=named),
-    st.builds(i.RejectTool, call_id=named, reason=st.just("no")),
-    st.builds(i.GiveToolResult, call_id=named, output=st.just("{}")),
+    st.builds(
+        i.ApproveTool,
+        call_id=named,
+        actor_id=st.just(AMY),
+        fingerprint=st.sampled_from([None, an_approval().fingerprint]),
+    ),
+    st.builds(i.RejectTool, call_id=named, actor_id=st.just(AMY), reason=st.just("no")),
+    st.builds(i.GiveToolResult, call_id=named, output=st.sampled_from(["{}", "long" * 99])),
     st.builds(i.GiveToolError, call_id=named, code=st.just("c"), message=st.just("m")),
     st.just(i.Pause()),
     st.just(i.Cancel()),
@@ -213,15 +271,29 @@ class AnyInputInAnyState(RuleBasedStateMachine):
         except Rejected:
             assert self.told.events == before
 
-    @rule()
-    def a_worker_does_what_is_next(self) -> None:
+    @rule(found=st.lists(judgements, max_size=4))
+    def a_worker_does_what_is_next(self, found: list[Judgement | str | None]) -> None:
+        judged = self._judged(found)
         match next_step(self.told.turn, at=self.told.at):
             case Rest():
-                assert self._begun() == ()
+                assert self._begun(*judged) == ()
             case RecoverLostStep():
                 self._report(i.StepLost(attempt_id=self.told.attempt, next_attempt_id=self._draw()))
             case _:
-                assert self._begun()
+                assert self._begun(*judged) or len(judged) < len(self.told.judged)
+
+    def _judged(self, found: list[Judgement | str | None]) -> tuple[JudgedCall, ...]:
+        """What a shell has found out, call by call; else what is declared."""
+        pairs = zip_longest(self.told.judged, found[: len(self.told.judged)])
+        return tuple(
+            replace(each, judgement=what) if isinstance(what, Judgement) else each
+            for each, what in pairs
+            if what != NOT_FOUND_OUT
+        )
+
+    @rule()
+    def somebody_looks_at_the_clock(self) -> None:
+        self.tell(i.TimePassed())
 
     @rule()
     def a_worker_begins_what_is_begun(self) -> None:
@@ -278,9 +350,17 @@ class AnyInputInAnyState(RuleBasedStateMachine):
         outcome=st.sampled_from([Outcome.COMPLETED, Outcome.ERROR, Outcome.NOT_STARTED]),
         attempt=attempts,
         question=questions,
+        needed=st.none() | needs,
+        found=st.lists(judgements, max_size=4),
     )
     def tools_end(
-        self, done: list[str], outcome: Outcome, attempt: str, question: str | None
+        self,
+        done: list[str],
+        outcome: Outcome,
+        attempt: str,
+        question: str | None,
+        needed: ApprovalNeeded | InputNeeded | None,
+        found: list[Judgement | str | None],
     ) -> None:
         in_flight = [call.call_id for call in self.told.turn.open_calls][: len(done)]
         self._report(
@@ -288,11 +368,16 @@ class AnyInputInAnyState(RuleBasedStateMachine):
                 attempt_id=self._attempt(attempt),
                 finished=tuple(
                     i.FinishedCall(
-                        call_id=CallId(c), outcome=outcome, content="", question=question
+                        call_id=CallId(c),
+                        outcome=outcome,
+                        content="",
+                        question=question,
+                        needs=needed,
                     )
                     for c in (*done, *in_flight)
                 ),
                 next_attempt_id=self._draw(),
+                judged=self._judged(found),
             )
         )
 
@@ -339,9 +424,18 @@ class AnyInputInAnyState(RuleBasedStateMachine):
         turn, at = self.told.turn, self.told.at
         if self.offered == (turn, at):
             return  # as before, then
-        enabled = {action.command for action in actions(turn, at=at) if action.enabled}
-        assert enabled == {command for command in _COMMANDS if _is_accepted(self.told, command)}
+        enabled = {
+            (action.command, action.call_id) for action in actions(turn, at=at) if action.enabled
+        }
+        assert enabled == set(_accepted(self.told))
         self.offered = turn, at
+
+    @invariant()
+    def one_call_at_a_time_waits_unless_they_wait_together(self) -> None:
+        waiting, agent = self.told.turn.waiting_calls, self.told.agent
+        if waiting and agent.open_waits == "sequential":
+            assert waiting == self.told.turn.open_calls[:1]
+            assert isinstance(self.told.turn.state, WaitingForCalls)
 
     @invariant()
     def a_step_is_counted(self) -> None:
@@ -361,9 +455,12 @@ class AnyInputInAnyState(RuleBasedStateMachine):
         return replace(request, message=a_message("hello", f"n{self.messages}"))
 
     def _named(self, request: i.Request) -> i.Request:
-        """With the failure that is the current one, where that is asked for."""
+        """With what is the current one, a failure or a call, where that is asked for."""
         if isinstance(request, i.RetryModel) and request.failure_id == "current":
             return i.RetryModel(failure_id=_current(self.told.turn))
+        if isinstance(request, i.UserInput | i.CallCommand) and request.call_id == WAITING:
+            waiting = [call.call_id for call in self.told.turn.waiting_calls]
+            return replace(request, call_id=next(iter(waiting), CallId("A")))
         return request
 
     def tell(self, given: i.Input) -> None:
@@ -371,8 +468,8 @@ class AnyInputInAnyState(RuleBasedStateMachine):
         self.visited.note(self.told.turn, given)
         self.told.tell(given)
 
-    def _begun(self) -> Sequence[Event]:
-        self.tell(i.BeginStep(attempt_id=self._draw()))
+    def _begun(self, *judged: JudgedCall) -> Sequence[Event]:
+        self.tell(i.BeginStep(attempt_id=self._draw(), judged=judged))
         return self.told.last
 
     def _draw(self) -> AttemptId:
@@ -401,7 +498,7 @@ class AnyInputInAnyState(RuleBasedStateMachine):
 
 
 _A_MESSAGE = a_message()
-_COMMANDS: Mapping[Command, Callable[[Turn], i.Request]] = {
+_COMMANDS: Mapping[Command, Callable[[Turn], i.Request]] = {  # none of them is about a call
     "RETRY_MODEL": lambda turn: i.RetryModel(failure_id=_current(turn)),
     "RETRY": lambda _: i.Retry(),
     "CONTINUE": lambda _: i.ContinueNow(),
@@ -422,13 +519,41 @@ def _current(turn: Turn) -> FailureId:
     return FailureId("none") if failure is None else failure.failure_id
 
 
+def _answer_to(call: OpenCall) -> i.UserInput:
+    schema = call.wait.schema if isinstance(call.wait, FormWait) else None
+    if schema is None:
+        return i.UserInput(message=_A_MESSAGE, call_id=call.call_id)
+    data = i.FormData(values="{}", schema=schema)
+    return i.UserInput(message=None, call_id=call.call_id, data=data)
+
+
+_ON_CALLS: Mapping[Command, Callable[[OpenCall], i.Request]] = {
+    "APPROVE_TOOL": lambda call: i.ApproveTool(call_id=call.call_id, actor_id=AMY),
+    "REJECT_TOOL": lambda call: i.RejectTool(call_id=call.call_id, actor_id=AMY, reason=""),
+    "TOOL_RESULT": lambda call: i.GiveToolResult(call_id=call.call_id, output="{}"),
+    "TOOL_ERROR": lambda call: i.GiveToolError(call_id=call.call_id, code="c", message="m"),
+    "USER_INPUT": _answer_to,
+}
+
+
 def test_every_action_is_asked_for() -> None:
-    assert set(_COMMANDS) == set(get_args(Command))
+    assert set(_COMMANDS) | set(_ON_CALLS) == set(get_args(Command))
 
 
-def _is_accepted(told: Told, command: Command) -> bool:
+def _accepted(told: Told) -> Iterator[tuple[Command, CallId | None]]:
+    """What `decide` takes now, and for which call; an answer that names none is none for a call."""
+    for command, ask in _COMMANDS.items():
+        is_for_a_call = command == "USER_INPUT" and not isinstance(told.turn.state, WaitingForUser)
+        if not is_for_a_call and _is_accepted(told, command, ask(told.turn)):
+            yield command, None
+    for command, answer in _ON_CALLS.items():
+        for call in told.turn.open_calls:
+            if _is_accepted(told, command, answer(call)):
+                yield command, call.call_id
+
+
+def _is_accepted(told: Told, command: Command, given: i.Request) -> bool:
     """Whether `decide` takes the command, with what is current; a no-op is not an action."""
-    given = _COMMANDS[command](told.turn)
     try:
         events = decide(told.turn, given, at=told.at, agent=told.agent)
     except Rejected:
@@ -463,7 +588,8 @@ class AnyInputAndAQueue(AnyInputInAnyState):
         except Rejected:
             assert self.told.events == before
         else:
-            self.queued.append(message_id)
+            if not any(isinstance(event, ToolInputReceived) for event in self.told.last):
+                self.queued.append(message_id)  # else it is the result of a call that has asked
 
     @rule(newest=st.booleans())
     def somebody_takes_it_back(self, *, newest: bool) -> None:

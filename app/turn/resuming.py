@@ -1,0 +1,58 @@
+"""How a turn that waits goes on, and how a command is refused that is for another state."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from app.turn import events as e
+from app.turn.agent import Agent
+from app.turn.begin_tools import has_due
+from app.turn.errors import Rejected, TurnNotBlocked, TurnTerminal, WrongCommand
+from app.turn.evolve import advance
+from app.turn.ids import CallId
+from app.turn.state import Blocked, ToolRetryScheduled, Turn, WaitingForCalls
+from app.turn.status import ResumedBy, Status
+
+
+def resumed(
+    turn: Turn, command: ResumedBy, *, at: datetime, correlation_id: str | None = None
+) -> e.TurnResumed:
+    """A blocked turn goes on; how long it was blocked is part of the fact."""
+    blocked = turn.state
+    if not isinstance(blocked, Blocked):
+        raise TurnNotBlocked(turn, f"turn {turn.identity.turn_id!r} is {turn.status}")
+    waited = max(at - blocked.requested_at, timedelta(0))
+    return e.TurnResumed(command_type=command, waited=waited, correlation_id=correlation_id)
+
+
+def resumed_if_due(
+    turn: Turn,
+    events: tuple[e.Event, ...],
+    command: ResumedBy,
+    correlation_id: str,
+    *,
+    at: datetime,
+    agent: Agent | None,
+) -> tuple[e.Event, ...]:
+    """`events`, and that the turn goes on where they leave it something to do.
+
+    One that is at work, paused, or waits for something else stays as it is (C28).
+    """
+    if not isinstance(turn.state, WaitingForCalls | ToolRetryScheduled):
+        return events
+    if not has_due(advance(turn, events), agent, at=at):
+        return events
+    return (*events, resumed(turn, command, at=at, correlation_id=correlation_id))
+
+
+def does_not_fit(turn: Turn, command: str) -> Rejected:
+    """The refusal of a command that is for another state than the turn's."""
+    if turn.is_terminal:
+        return TurnTerminal(turn, f"turn {turn.identity.turn_id!r} is {turn.status}")
+    if turn.status in {Status.READY, Status.RUNNING}:
+        return TurnNotBlocked(turn, f"turn {turn.identity.turn_id!r} is {turn.status}")
+    return WrongCommand(turn, f"a turn that is {turn.status} takes no {command}")
+
+
+def named(call_ids: Sequence[CallId]) -> str:
+    """Calls as a refusal names them."""
+    return "call " + ", ".join(repr(call_id) for call_id in call_ids)
