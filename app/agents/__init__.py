@@ -1,4 +1,4 @@
-"""Agents as users declare them: `from app.agents import Agent, Hooks, Limits, RetryPolicy`."""
+"""Agents as users declare them: `from app.agents import Agent, Form, Hooks, Limits`."""
 
 from app.agents.catalog import Catalog
 from app.agents.declaration import Agent
@@ -9,19 +9,24 @@ from app.agents.errors import (
     AgentsNotLoadedError,
     AgentVersionChanged,
 )
+from app.agents.forms import Form
 from app.agents.loading import load_declared
 from app.ports import (
+    Allow,
     Ask,
+    Deny,
     GoOn,
     Hooks,
     ModelAnswer,
     ModelRequest,
     NotDone,
+    PolicyCall,
+    RequireApproval,
     Run,
     RunError,
     ToolOutput,
 )
-from app.turn.agent import Limits, RetryPolicy
+from app.turn.agent import Limits, RetryPolicy, WaitPolicy
 from app.turn.transcript import Outcome, ToolCall, UserMessage, text_of
 
 __all__ = [
@@ -31,8 +36,11 @@ __all__ = [
     "AgentError",
     "AgentVersionChanged",
     "AgentsNotLoadedError",
+    "Allow",
     "Ask",
     "Catalog",
+    "Deny",
+    "Form",
     "GoOn",
     "Hooks",
     "Limits",
@@ -40,12 +48,15 @@ __all__ = [
     "ModelRequest",
     "NotDone",
     "Outcome",
+    "PolicyCall",
+    "RequireApproval",
     "RetryPolicy",
     "Run",
     "RunError",
     "ToolCall",
     "ToolOutput",
     "UserMessage",
+    "WaitPolicy",
     "load_declared",
     "text_of",
 ]

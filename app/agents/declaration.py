@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from app.agents import fingerprint, rules
+from app.agents import fingerprint, rules, wait_rules
+from app.agents.forms import Form
 from app.agents.structured import OutputType
-from app.ports import Hooks, LoadedAgent, Tool
+from app.ports import FrozenForm, Hooks, LoadedAgent, Policy, TakesForms, Tool
 from app.turn.agent import Agent as CoreAgent
-from app.turn.agent import Limits, OnModelFailure, RetryPolicy
+from app.turn.agent import Limits, OnModelFailure, OpenWaits, RetryPolicy, WaitPolicy
 from app.turn.ids import AgentId, AgentVersion
 from app.turn.transcript import Outcome
 
@@ -46,6 +47,18 @@ class Agent:
     """
     hooks: Hooks | None = None
     """Steps of your own around the turn, its model and its tools; known by its class's name."""
+    forms: Sequence[Form] = ()
+    """What users may be asked to fill in, by `request_user_input` and by tools."""
+    policy: Policy | None = None
+    """Asked about each call before its tool is entered; an async function, known by its name."""
+    open_waits: OpenWaits = "sequential"
+    """`together` opens all that calls of one answer wait for at once, not one after the other."""
+    strict_forms: bool = False
+    """Whether a message is refused while a form waits, instead of giving the form up."""
+    requester_may_approve: bool = True
+    """Whether the owner of the conversation may approve its calls; reject them, they may."""
+    wait: WaitPolicy = field(default_factory=WaitPolicy)
+    """How long people and outside tools may take, where a tool does not say it; up to 365 days."""
 
     def __post_init__(self) -> None:
         rules.check_name("id", self.id, f"agent {self.id!r}")
@@ -62,22 +75,18 @@ class Agent:
         rules.check_interruption_text(self.interruption_text, where)
         object.__setattr__(self, "interruption_text", MappingProxyType({**self.interruption_text}))
         rules.check_hooks(self.hooks, where)
+        object.__setattr__(self, "forms", wait_rules.checked_forms(self.forms, where))
+        wait_rules.check_policy(self.policy, where)
+        wait_rules.check_open_waits(self.open_waits, where)
+        wait_rules.check_flag("strict_forms", self.strict_forms, where)
+        wait_rules.check_flag("requester_may_approve", self.requester_may_approve, where)
+        wait_rules.check_wait(self.wait, where)
 
     @property
     def declaration_hash(self) -> str:
         """SHA-256, 64 hex digits, of the declaration as written; the version is no part of it."""
-        output = self._output_type()
         return fingerprint.declaration_hash(
-            agent_id=self.id,
-            instructions=self.instructions,
-            model=self.model,
-            tools=[tool.spec for tool in self.tools],
-            retry=self.retry,
-            limits=self.limits,
-            on_model_failure=self.on_model_failure,
-            output_schema=None if output is None else output.schema,
-            interruption_text=self.interruption_text,
-            hooks=self.hooks,
+            self._core(AgentVersion("")), self.hooks, self.policy, self._frozen_forms()
         )
 
     @property
@@ -87,13 +96,23 @@ class Agent:
 
     def loaded(self) -> LoadedAgent:
         """The agent as the core knows it, together with its tools by name."""
+        return LoadedAgent(
+            agent=self._core(self.exact_version),
+            tools=MappingProxyType({tool.spec.name: tool for tool in self._tools()}),
+            output=self._output_type(),
+            hooks=self.hooks,
+            policy=self.policy,
+            forms=MappingProxyType({form.key: form for form in self._frozen_forms()}),
+        )
+
+    def _core(self, version: AgentVersion) -> CoreAgent:
         output = self._output_type()
-        core = CoreAgent(
+        return CoreAgent(
             agent_id=AgentId(self.id),
-            version=self.exact_version,
+            version=version,
             instructions=self.instructions,
             model=self.model,
-            tools=tuple(tool.spec for tool in self.tools),
+            tools=tuple(tool.spec for tool in self._tools()),
             retry=self.retry,
             limits=self.limits,
             on_model_failure=self.on_model_failure,
@@ -101,12 +120,23 @@ class Agent:
             interruption_text=MappingProxyType(
                 {Outcome(outcome): text for outcome, text in self.interruption_text.items()}
             ),
+            has_policy=self.policy is not None,
+            open_waits=self.open_waits,
+            strict_forms=self.strict_forms,
+            requester_may_approve=self.requester_may_approve,
+            wait=self.wait,
             has_hooks=self.hooks is not None,
         )
-        by_name = {tool.spec.name: tool for tool in self.tools}
-        return LoadedAgent(
-            agent=core, tools=MappingProxyType(by_name), output=output, hooks=self.hooks
+
+    def _tools(self) -> tuple[Tool, ...]:
+        """The tools, those that show forms with the forms there are."""
+        forms = self._frozen_forms()
+        return tuple(
+            tool.with_forms(forms) if isinstance(tool, TakesForms) else tool for tool in self.tools
         )
+
+    def _frozen_forms(self) -> tuple[FrozenForm, ...]:
+        return tuple(form.frozen for form in self.forms)
 
     def _output_type(self) -> OutputType | None:
         return rules.checked_output(self.output, f"agent {self.id!r}")

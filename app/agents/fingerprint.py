@@ -5,46 +5,56 @@ so that a later release may add options without changing the hash of agents that
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from datetime import timedelta
 from hashlib import sha256
 
-from app.ports import Hooks
-from app.turn.agent import Limits, OnError, OnModelFailure, RetryPolicy, ToolSpec
+from app.agents.wait_rules import name_of_policy
+from app.ports import FrozenForm, Hooks, Policy
+from app.turn.agent import Agent, Limits, OnError, RetryPolicy, ToolSpec, WaitPolicy
 
 
-def declaration_hash(  # noqa: PLR0913 - one for each part of a declaration
-    *,
-    agent_id: str,
-    instructions: str,
-    model: str | None,
-    tools: Sequence[ToolSpec],
-    retry: RetryPolicy,
-    limits: Limits,
-    on_model_failure: OnModelFailure = "wait",
-    output_schema: str | None = None,
-    interruption_text: Mapping[str, str],
-    hooks: Hooks | None = None,
+def declaration_hash(
+    agent: Agent, hooks: Hooks | None, policy: Policy | None, forms: Sequence[FrozenForm]
 ) -> str:
-    """SHA-256, as 64 hex digits, of the declaration in canonical JSON."""
+    """SHA-256, as 64 hex digits, of the declaration in canonical JSON, but for its version."""
     written: dict[str, object] = {
-        "id": agent_id,
-        "instructions": instructions,
-        "model": model,
-        "tools": [_tool(each) for each in tools],
-        "retry": _unlike(RetryPolicy(), retry),
-        "limits": _unlike(Limits(), limits),
+        "id": agent.agent_id,
+        "instructions": agent.instructions,
+        "model": agent.model,
+        "tools": [_tool(each) for each in agent.tools],
+        "retry": _unlike(RetryPolicy(), agent.retry),
+        "limits": _unlike(Limits(), agent.limits),
     }
-    if on_model_failure != "wait":
-        written["onModelFailure"] = on_model_failure
-    if output_schema is not None:
-        written["output"] = json.loads(output_schema)
-    if interruption_text:
-        written["interruptionText"] = dict(interruption_text)
+    if agent.on_model_failure != "wait":
+        written["onModelFailure"] = agent.on_model_failure
+    if agent.output_schema is not None:
+        written["output"] = json.loads(agent.output_schema)
+    if agent.interruption_text:
+        written["interruptionText"] = dict(agent.interruption_text)
     if hooks is not None:  # by name: what they do is code, as what is inside a tool
         written["hooks"] = f"{type(hooks).__module__}.{type(hooks).__qualname__}"
-    return sha256(_canonical(written).encode(errors="surrogatepass")).hexdigest()
+    if policy is not None:
+        written["policy"] = name_of_policy(policy)
+    if forms:
+        written["forms"] = [_form(each) for each in forms]
+    return sha256(
+        _canonical({**written, **_waits(agent)}).encode(errors="surrogatepass")
+    ).hexdigest()
+
+
+def _waits(agent: Agent) -> dict[str, object]:
+    written: dict[str, object] = {}
+    if agent.open_waits != "sequential":
+        written["openWaits"] = agent.open_waits
+    if agent.strict_forms:
+        written["strictForms"] = True
+    if not agent.requester_may_approve:
+        written["requesterMayApprove"] = False
+    if agent.wait != WaitPolicy():
+        written["wait"] = _unlike(WaitPolicy(), agent.wait)
+    return written
 
 
 def _tool(spec: ToolSpec) -> dict[str, object]:
@@ -59,10 +69,25 @@ def _tool(spec: ToolSpec) -> dict[str, object]:
         written["retry"] = _unlike(RetryPolicy(), spec.retry)
     if spec.block_following:
         written["blockFollowing"] = True
+    if spec.needs_approval:
+        written["needsApproval"] = True
+    if spec.wait is not None:
+        written["wait"] = _unlike(WaitPolicy(), spec.wait)
+    if spec.kind != "local":
+        written["kind"] = spec.kind
+    if spec.kind == "external":
+        written["result"] = {"maxBytes": spec.max_result_bytes, "onOversize": spec.on_oversize}
     return written
 
 
-def _unlike(default: RetryPolicy | Limits, written: RetryPolicy | Limits) -> dict[str, object]:
+def _form(form: FrozenForm) -> dict[str, object]:
+    """Its schema as text: the order of its fields is the order in which it shows them."""
+    return {"key": form.key, "title": form.title, "schema": form.schema}
+
+
+def _unlike(
+    default: RetryPolicy | Limits | WaitPolicy, written: RetryPolicy | Limits | WaitPolicy
+) -> dict[str, object]:
     values = {each.name: getattr(written, each.name) for each in fields(written)}
     return {
         name: _plain(value) for name, value in values.items() if value != getattr(default, name)

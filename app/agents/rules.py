@@ -21,6 +21,7 @@ _MODEL = re.compile(r"[^\s\x00-\x1f\x7f\ud800-\udfff]{1,256}")
 _LONGEST = timedelta(days=30)
 
 _LONGEST_TEMPLATE = 2_000
+_LONGEST_TITLE = 200
 _INTERRUPTED = tuple(outcome.value for outcome in WORDS)
 
 _MOST = {
@@ -30,40 +31,49 @@ _MOST = {
 }
 
 
+_METHODS = ("run", "look_at")
 _HOOKS = tuple(name for name in vars(Hooks) if not name.startswith("_"))
 
 
 def check_name(part: str, value: object, where: str) -> None:
     if not (isinstance(value, str) and _NAME.fullmatch(value)):
-        _refuse(where, f"{part} must be 1 to 128 of A-Z, a-z, 0-9, '_', '.', ':', '-'", value)
+        refuse(where, f"{part} must be 1 to 128 of A-Z, a-z, 0-9, '_', '.', ':', '-'", value)
+
+
+def check_title(value: object, where: str) -> None:
+    if value is None:
+        return
+    if not (isinstance(value, str) and value.strip() and len(value) <= _LONGEST_TITLE):
+        refuse(where, f"title must be a text of 1 to {_LONGEST_TITLE} characters, or None", value)
+    _check_storable("title", value, where)
 
 
 def check_instructions(value: object, where: str) -> None:
     if not isinstance(value, str):
-        _refuse(where, "instructions must be a string", value)
+        refuse(where, "instructions must be a string", value)
     _check_storable("instructions", value, where)
 
 
 def check_model(value: object, where: str) -> None:
     if value is not None and not (isinstance(value, str) and _MODEL.fullmatch(value)):
-        _refuse(where, "model must be 'provider/model' without spaces, or None", value)
+        refuse(where, "model must be 'provider/model' without spaces, or None", value)
 
 
 def checked_tools(value: object, where: str) -> tuple[Tool, ...]:
     """The tools as a tuple, each a tool and each name once."""
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
-        _refuse(where, "tools must be a list of tools", value)
+        refuse(where, "tools must be a list of tools", value)
     tools = tuple(_tool(each, where) for each in cast("Iterable[object]", value))
     names = [each.spec.name for each in tools]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        _refuse(where, f"two of its tools are named {twice!r}; give one another name")
+        refuse(where, f"two of its tools are named {twice!r}; give one another name")
     return tools
 
 
 def check_retry(value: object, where: str) -> None:
     if not isinstance(value, RetryPolicy):
-        _refuse(where, "retry must be a RetryPolicy", value)
+        refuse(where, "retry must be a RetryPolicy", value)
     _check_whole("retry.max_retries", value.max_retries, 0, 1_000, where)
     _check_span("retry.initial_delay", value.initial_delay, where)
     _check_span("retry.max_delay", value.max_delay, where)
@@ -71,7 +81,7 @@ def check_retry(value: object, where: str) -> None:
     _check_multiplier(value.multiplier, where)
     _check_jitter(value.jitter, where)
     if value.max_delay < value.initial_delay:
-        _refuse(where, "retry.max_delay must not be shorter than retry.initial_delay")
+        refuse(where, "retry.max_delay must not be shorter than retry.initial_delay")
 
 
 def checked_output(value: object, where: str) -> OutputType | None:
@@ -81,61 +91,63 @@ def checked_output(value: object, where: str) -> OutputType | None:
     try:
         declared = output_type(value)
     except NoOutputTypeError as error:
-        _refuse(where, f"output must be a type that pydantic can validate ({error})", value)
+        refuse(where, f"output must be a type that pydantic can validate ({error})", value)
     _check_storable("output", declared.schema, where)
     return declared
 
 
 def check_on_model_failure(value: object, where: str) -> None:
     if value not in ("wait", "fail"):
-        _refuse(where, "on_model_failure must be 'wait' or 'fail'", value)
+        refuse(where, "on_model_failure must be 'wait' or 'fail'", value)
 
 
 def check_limits(value: object, where: str) -> None:
     if not isinstance(value, Limits):
-        _refuse(where, "limits must be a Limits", value)
+        refuse(where, "limits must be a Limits", value)
     for name, most in _MOST.items():
         _check_whole(f"limits.{name}", getattr(value, name), 1, most, where)
 
 
 def check_interruption_text(value: object, where: str) -> None:
     if not isinstance(value, Mapping):
-        _refuse(where, "interruption_text must map outcomes to templates", value)
+        refuse(where, "interruption_text must map outcomes to templates", value)
     for outcome, template in cast("Mapping[object, object]", value).items():
         if outcome not in _INTERRUPTED:
             known = ", ".join(_INTERRUPTED)
-            _refuse(where, f"interruption_text has an outcome that is none of {known}", outcome)
+            refuse(where, f"interruption_text has an outcome that is none of {known}", outcome)
         _check_template(f"interruption_text[{outcome!r}]", template, where)
 
 
 def _check_template(part: str, value: object, where: str) -> None:
     if not (isinstance(value, str) and value.strip() and len(value) <= _LONGEST_TEMPLATE):
-        _refuse(where, f"{part} must be a text of 1 to {_LONGEST_TEMPLATE:,} characters", value)
+        refuse(where, f"{part} must be a text of 1 to {_LONGEST_TEMPLATE:,} characters", value)
     _check_storable(part, value, where)
     unknown = unknown_placeholders(value)
     if unknown:
         known = ", ".join(f"{{{name}}}" for name in sorted(PLACEHOLDERS))
-        _refuse(where, f"{part} may name {known}, not {{{unknown[0]}}}")
+        refuse(where, f"{part} may name {known}, not {{{unknown[0]}}}")
 
 
 def check_hooks(value: object, where: str) -> None:
     if value is None:
         return
     if not isinstance(value, Hooks):
-        _refuse(where, "hooks must be an instance of a class made from Hooks", value)
+        refuse(where, "hooks must be an instance of a class made from Hooks", value)
     for name in _HOOKS:
         if not inspect.iscoroutinefunction(getattr(value, name)):
-            _refuse(where, f"hooks.{name} must be defined with 'async def'")
+            refuse(where, f"hooks.{name} must be defined with 'async def'")
 
 
 def _tool(value: object, where: str) -> Tool:
     spec = getattr(value, "spec", None)
-    if not (isinstance(spec, ToolSpec) and callable(getattr(value, "run", None))):
-        _refuse(where, "tools must be made with @tool", value)
+    if not (
+        isinstance(spec, ToolSpec) and all(callable(getattr(value, m, None)) for m in _METHODS)
+    ):
+        refuse(where, "tools must be made with @tool or @external_tool", value)
     try:
         json.loads(spec.parameters)
     except ValueError as error:
-        _refuse(where, f"the parameters of tool {spec.name!r} must be a JSON Schema ({error})")
+        refuse(where, f"the parameters of tool {spec.name!r} must be a JSON Schema ({error})")
     _check_storable(f"tool {spec.name!r}", spec.description + spec.parameters, where)
     return cast("Tool", value)
 
@@ -144,33 +156,38 @@ def _check_storable(part: str, text: str, where: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        _refuse(where, f"{part} must be text that UTF-8 can hold ({error.reason})")
+        refuse(where, f"{part} must be text that UTF-8 can hold ({error.reason})")
 
 
 def _check_whole(part: str, value: object, least: int, most: int, where: str) -> None:
     if not (isinstance(value, int) and not isinstance(value, bool) and least <= value <= most):
-        _refuse(where, f"{part} must be a whole number from {least} to {most}", value)
+        refuse(where, f"{part} must be a whole number from {least} to {most}", value)
 
 
 def _check_span(part: str, value: object, where: str) -> None:
     if not (isinstance(value, timedelta) and timedelta(0) <= value <= _LONGEST):
-        _refuse(where, f"{part} must be a timedelta from 0 to {_LONGEST.days} days", value)
+        refuse(where, f"{part} must be a timedelta from 0 to {_LONGEST.days} days", value)
 
 
 def _check_multiplier(value: object, where: str) -> None:
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not (number and 1 <= cast("float", value) <= 100):
-        _refuse(where, "retry.multiplier must be a number from 1 to 100", value)
+        refuse(where, "retry.multiplier must be a number from 1 to 100", value)
 
 
 def _check_jitter(value: object, where: str) -> None:
     if value not in ("full", "none"):
-        _refuse(where, "retry.jitter must be 'full' or 'none'", value)
+        refuse(where, "retry.jitter must be 'full' or 'none'", value)
 
 
 _NOTHING = object()
 
 
-def _refuse(where: str, rule: str, value: object = _NOTHING) -> NoReturn:
+def refuse(where: str, rule: str, value: object = _NOTHING) -> NoReturn:
+    """Say of the declaration at `where` which rule it breaks.
+
+    Raises:
+        AgentDeclarationError: always.
+    """
     msg = f"{where}: {rule}" + ("" if value is _NOTHING else f", not {value!r:.200}")
     raise AgentDeclarationError(msg)

@@ -5,6 +5,7 @@ tool and one behind HTTP) or where the arrow must point inward (the store). None
 callers need.
 """
 
+from app.ports.forms import FrozenForm
 from app.ports.hooks import GoOn, Hooks, Run, RunError
 from app.ports.model import (
     ModelClient,
@@ -15,7 +16,7 @@ from app.ports.model import (
     ResolvedModel,
     TextDelta,
 )
-from app.ports.questions import Ask
+from app.ports.policy import Allow, Deny, Policy, PolicyCall, RequireApproval
 from app.ports.records import (
     AuditEntry,
     Claim,
@@ -54,12 +55,22 @@ from app.ports.store import (
     UsageStore,
     VersionConflict,
 )
+from app.ports.suspensions import Ask, NeedsApproval, NeedsInput
+from app.ports.tool_context import ToolContext
 from app.ports.tool_output import NotDone, ToolOutput
-from app.ports.tools import AgentCatalog, LoadedAgent, OutputReader, Tool, ToolContext
+from app.ports.tools import (
+    AgentCatalog,
+    LoadedAgent,
+    NotLocalError,
+    OutputReader,
+    TakesForms,
+    Tool,
+)
 from app.turn.transcript import ModelAnswer
 
 __all__ = [
     "AgentCatalog",
+    "Allow",
     "Ask",
     "AuditEntry",
     "AuditLog",
@@ -73,8 +84,10 @@ __all__ = [
     "Conversation",
     "ConversationStore",
     "ConversationSummary",
+    "Deny",
     "Figure",
     "FoundReply",
+    "FrozenForm",
     "GoOn",
     "HistoryMessage",
     "Hooks",
@@ -90,15 +103,21 @@ __all__ = [
     "ModelDirectory",
     "ModelEvent",
     "ModelRequest",
+    "NeedsApproval",
+    "NeedsInput",
     "NewId",
     "NotDone",
+    "NotLocalError",
     "Opened",
     "OutcomeUnknown",
     "OutputReader",
+    "Policy",
+    "PolicyCall",
     "ReasoningDelta",
     "Receipt",
     "Renewals",
     "ReplyStore",
+    "RequireApproval",
     "ResolvedModel",
     "Run",
     "RunError",
@@ -107,6 +126,7 @@ __all__ = [
     "StoreUnavailable",
     "StoredMessage",
     "StoredTurn",
+    "TakesForms",
     "TextDelta",
     "Tool",
     "ToolContext",

@@ -18,7 +18,8 @@ from app.turn.status import Status
 from app.turn.transcript import ModelAnswer, ToolCall, UserMessage
 
 GoOn: TypeAlias = Callable[[ToolCall], Awaitable[ToolOutput]]
-"""Runs the tool with the call's arguments; raises `Ask` when the tool asks the user."""
+"""Runs the tool with the call's arguments; raises `Ask`, `NeedsApproval` or `NeedsInput` when the
+tool needs somebody, for the hook to see or to let pass."""
 RunError: TypeAlias = ModelFailure | RequestRefused | BaseException
 """A failure of the model, its refusal of the request, or what our code or a hook raised."""
 

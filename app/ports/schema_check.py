@@ -28,6 +28,8 @@ MAX_VALUES = 10_000
 """Of all levels, keys not counted."""
 MAX_PROBLEMS = 50
 
+_NO_FIELD = "there is no such field"
+
 Path: TypeAlias = tuple[str | int, ...]
 
 
@@ -42,6 +44,8 @@ class FieldProblem:
     path: Path
     """Keys and indices from the outside in; the field need not be there. Empty: the value."""
     problem: str
+    is_surplus: bool = False
+    """Whether the field is one that the schema does not have."""
 
     @property
     def pointer(self) -> str:
@@ -120,7 +124,7 @@ def _problems(found: Iterable[ValidationError]) -> Iterator[FieldProblem]:
                 | ValidationErrorKind.UnevaluatedProperties(unexpected=names)
             ):
                 for name in names:
-                    yield FieldProblem(path=(*path, name), problem="there is no such field")
+                    yield FieldProblem(path=(*path, name), problem=_NO_FIELD, is_surplus=True)
             case (
                 ValidationErrorKind.AnyOf(context=ways)
                 | ValidationErrorKind.OneOfNotValid(context=ways)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from app.turn.transcript import Outcome
+from app.turn.waits import ApprovalNeeded, InputNeeded
 
 
 class NotDone(Exception):  # noqa: N818 - read at the place of raising: "raise NotDone"
@@ -25,3 +26,5 @@ class ToolOutput:
     content: str
     question: str | None = None
     """What the tool asks the user; the service then says to the model what became of the call."""
+    needs: ApprovalNeeded | InputNeeded | None = None
+    """What the tool needs from somebody before it does anything; nothing is said then."""

@@ -1,33 +1,18 @@
 """Tools and the agents that have them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
 
+from app.ports.forms import FrozenForm
 from app.ports.hooks import Hooks
+from app.ports.policy import Policy
+from app.ports.tool_context import ToolContext
 from app.ports.tool_output import ToolOutput
 from app.turn.agent import Agent, ToolSpec
-from app.turn.ids import AgentId, AgentVersion, CallId, TurnId
+from app.turn.ids import AgentId, AgentVersion
 from app.turn.inputs import InvalidOutput, ValidOutput
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolContext:
-    """What a tool may know of the call it serves."""
-
-    turn_id: TurnId
-    call_id: CallId
-    idempotency_key: str
-    """The same over all attempts of this call."""
-    attempt: int
-    """From 1; raised each time the tool is entered."""
-    is_replay: bool
-    """Whether an earlier attempt may already have had its effect."""
-    previous_error: str | None = None
-    """What the attempt before this one failed with, if it is known to have failed."""
-    scheduled_at: datetime | None = None
-    """When this attempt was due, if it follows one that failed; it may begin earlier or later."""
+from app.turn.waits import InputNeeded, Unusable
 
 
 class Tool(Protocol):
@@ -36,12 +21,36 @@ class Tool(Protocol):
     @property
     def spec(self) -> ToolSpec: ...
 
+    def look_at(self, arguments: str) -> InputNeeded | Unusable | None:
+        """What the JSON arguments come to before anybody is asked, or the tool entered.
+
+        `Unusable` where they do not fit, what the user is asked for where that is all the tool
+        does, else `None`.
+        """
+        ...
+
     async def run(self, arguments: str, context: ToolContext) -> ToolOutput:
         """Validate the JSON arguments and do the work.
 
         Invalid arguments and exceptions of the tool come back as an `ERROR` output. Only
         cancellation passes through.
+
+        Raises:
+            NotLocalError: somebody else does it.
         """
+        ...
+
+
+class NotLocalError(RuntimeError):
+    """A tool was to be run here that somebody outside or the user carries out."""
+
+
+@runtime_checkable
+class TakesForms(Protocol):
+    """A tool that shows the model which forms there are."""
+
+    def with_forms(self, forms: Sequence[FrozenForm]) -> Tool:
+        """The same tool, for an agent that has these forms."""
         ...
 
 
@@ -55,13 +64,16 @@ class OutputReader(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedAgent:
-    """A version of an agent together with its tools, by name, its output type and its hooks."""
+    """A version of an agent together with its tools, by name, and whatever else of it is code."""
 
     agent: Agent
     tools: Mapping[str, Tool]
     output: OutputReader | None = None
     """For final answers, where the agent declares an output type."""
     hooks: Hooks | None = None
+    policy: Policy | None = None
+    forms: Mapping[str, FrozenForm] = field(default_factory=dict[str, FrozenForm])
+    """By key."""
 
 
 class AgentCatalog(Protocol):

@@ -13,7 +13,6 @@ from typing import Any, Literal, TypeAlias, TypeVar, cast
 import structlog
 
 from app.ports import (
-    Ask,
     Hooks,
     ModelAnswer,
     ModelRequest,
@@ -23,10 +22,11 @@ from app.ports import (
     ToolContext,
     ToolOutput,
 )
-from app.ports.outputs import failed, output, storable
-from app.ports.questions import question_in
+from app.ports.outputs import failed, output, storable, suspension_of
+from app.ports.suspensions import question_in
 from app.turn.agent import ToolSpec
 from app.turn.transcript import ToolCall, UserMessage
+from app.turn.waits import InputNeeded, Unusable
 
 T = TypeVar("T")
 
@@ -152,11 +152,15 @@ class _HookedTool:
     def spec(self) -> ToolSpec:
         return self.tool.spec
 
+    def look_at(self, arguments: str) -> InputNeeded | Unusable | None:
+        return self.tool.look_at(arguments)
+
     async def run(self, arguments: str, context: ToolContext) -> ToolOutput:
         async def go_on(call: ToolCall) -> ToolOutput:
             said = await self.tool.run(call.arguments, context)
-            if said.question is not None:
-                raise Ask(said.question)  # for the hook to see, or to let pass
+            suspension = suspension_of(said)
+            if suspension is not None:
+                raise suspension  # for the hook to see, or to let pass
             return said
 
         call = ToolCall(call_id=context.call_id, tool_name=self.tool.spec.name, arguments=arguments)
@@ -166,10 +170,10 @@ class _HookedTool:
         except BaseException as error:
             if _is_for_us(error):
                 raise
-            return failed(error)
+            return failed(error, context)
         if not isinstance(said, ToolOutput):
-            return failed(_wrong("around_tool", "a ToolOutput", said))
-        if said.question is not None:
+            return failed(_wrong("around_tool", "a ToolOutput", said), context)
+        if said.question is not None or said.needs is not None:
             return said
         return output(said.outcome, said.content)
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import inspect
-import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
@@ -10,10 +9,12 @@ from typing import Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar, cast, o
 
 from app.ports import ToolContext, ToolOutput
 from app.tools.errors import InvalidArgumentsError, NotDone, refuse_tool
+from app.tools.options import described, flag, name_of, require_plain, wait_policy
 from app.tools.outputs import completed, failed, refused
 from app.tools.parameters import Parameters, parameters_of
 from app.tools.threads import Threads
-from app.turn.agent import Effect, OnError, RetryPolicy, ToolSpec
+from app.turn.agent import Effect, OnError, RetryPolicy, ToolSpec, WaitPolicy
+from app.turn.waits import Unusable
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -26,7 +27,6 @@ MAX_THREADS = 64
 """Calls of tools that are not async in flight at once in this process; more wait."""
 
 _THREADS = Threads(MAX_THREADS)
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -41,6 +41,10 @@ class LocalTool(Generic[P, R]):
         """Call the function itself, as if it were no tool."""
         return self.function(*args, **kwargs)
 
+    def look_at(self, arguments: str) -> Unusable | None:
+        """Whether the JSON arguments fit; what is to be mended, if they do not."""
+        return self.parameters.misfit(arguments)
+
     async def run(self, arguments: str, context: ToolContext) -> ToolOutput:
         """Validate the JSON arguments and do the work; only cancellation is raised."""
         try:
@@ -49,8 +53,8 @@ class LocalTool(Generic[P, R]):
             return refused(str(error))
         call = partial(cast("Callable[..., Any]", self.function), **given)
         if inspect.iscoroutinefunction(self.function):
-            return await _awaited(call)
-        return await _in_a_thread(call)
+            return await _awaited(call, context)
+        return await _in_a_thread(call, context)
 
 
 @overload
@@ -64,8 +68,10 @@ def tool(
     on_error: OnErrorName = ...,
     retry: RetryPolicy | None = ...,
     block_following: bool = ...,
+    needs_approval: bool = ...,
+    wait: WaitPolicy | None = ...,
 ) -> Callable[[Callable[P, R]], LocalTool[P, R]]: ...
-def tool(
+def tool(  # noqa: PLR0913 - one for each option
     function: Callable[..., Any] | None = None,
     /,
     *,
@@ -75,6 +81,8 @@ def tool(
     on_error: OnErrorName = "to_model",
     retry: RetryPolicy | None = None,
     block_following: bool = False,
+    needs_approval: bool = False,
+    wait: WaitPolicy | None = None,
 ) -> object:
     """Make a function a tool: `@tool`, or `@tool(effect="reads")`.
 
@@ -88,29 +96,34 @@ def tool(
     With `block_following` the calls that the model asked for behind it begin when it has ended, and
     not at all when it ended with an error.
 
+    With `needs_approval` somebody has to approve every call before the function is entered. `wait`
+    says how long its calls wait, for that and for what the function asks for itself.
+
     Raises:
         ToolDeclarationError: the function cannot be a tool as it stands; says what to change.
     """
 
     def declare(declared: Callable[P, R]) -> LocalTool[P, R]:
-        called = name or _name_of(declared)
-        _require_plain(called, declared)
+        called = name or name_of(declared)
+        require_plain(called, declared)
         parameters = parameters_of(declared, called)
         spec = ToolSpec(
             name=called,
-            description=_first_paragraph(declared) if description is None else description,
+            description=described(declared, description),
             parameters=parameters.schema,
             effect=_effect(called, effect),
             on_error=_on_error(called, on_error, retry),
             retry=retry or RetryPolicy(),
-            block_following=_flag(called, block_following),
+            block_following=flag(called, "block_following", block_following),
+            needs_approval=flag(called, "needs_approval", needs_approval),
+            wait=wait_policy(called, wait),
         )
         return LocalTool(spec=spec, function=declared, parameters=parameters)
 
     return declare if function is None else declare(function)
 
 
-async def _awaited(call: Callable[[], Awaitable[object]]) -> ToolOutput:
+async def _awaited(call: Callable[[], Awaitable[object]], context: ToolContext) -> ToolOutput:
     try:
         return completed(await call())
     except (KeyboardInterrupt, GeneratorExit):
@@ -118,7 +131,7 @@ async def _awaited(call: Callable[[], Awaitable[object]]) -> ToolOutput:
     except BaseException as error:
         if isinstance(error, asyncio.CancelledError) and _we_are_cancelled():
             raise
-        return failed(error)
+        return failed(error, context)
 
 
 def _we_are_cancelled() -> bool:
@@ -127,38 +140,24 @@ def _we_are_cancelled() -> bool:
     return task is None or task.cancelling() > 0
 
 
-async def _in_a_thread(call: Callable[[], object]) -> ToolOutput:
+async def _in_a_thread(call: Callable[[], object], context: ToolContext) -> ToolOutput:
     try:
-        return await _THREADS.run(partial(_called, call))
+        return await _THREADS.run(partial(_called, call, context))
     except RuntimeError as error:
-        return failed(NotDone(f"the service has no thread to run it in ({error})"))
+        return failed(NotDone(f"the service has no thread to run it in ({error})"), context)
 
 
-def _called(call: Callable[[], object]) -> ToolOutput:
+def _called(call: Callable[[], object], context: ToolContext) -> ToolOutput:
     try:
         result = call()
     except BaseException as error:  # noqa: BLE001 - nobody cancels or interrupts a thread
-        return failed(error)
-    return _not_awaited(result) if inspect.isawaitable(result) else completed(result)
-
-
-def _not_awaited(result: Awaitable[object]) -> ToolOutput:
+        return failed(error, context)
+    if not inspect.isawaitable(result):
+        return completed(result)
     if inspect.iscoroutine(result):
         result.close()
-    return failed(NotDone("the tool returned something to await; declare it with 'async def'"))
-
-
-def _name_of(function: Callable[..., object]) -> str:
-    return str(getattr(function, "__name__", repr(function)))
-
-
-def _require_plain(name: str, function: Callable[..., object]) -> None:
-    if not (inspect.isfunction(function) or inspect.ismethod(function)):
-        refuse_tool(name, "is not made of a plain function; define it with 'def' or 'async def'")
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        refuse_tool(name, "yields; return one value, such as a list, instead")
-    if not _NAME.fullmatch(name):
-        refuse_tool(name, "needs a name of 1 to 64 letters, digits, '_' and '-'; give it name=...")
+    to_await = "the tool returned something to await; declare it with 'async def'"
+    return failed(NotDone(to_await), context)
 
 
 def _effect(name: str, effect: str) -> Effect:
@@ -167,17 +166,6 @@ def _effect(name: str, effect: str) -> Effect:
     except ValueError:
         known = ", ".join(repr(each.value) for each in Effect)
         refuse_tool(name, f"has the unknown effect {effect!r}; use one of {known}")
-
-
-def _first_paragraph(function: Callable[..., object]) -> str:
-    text = inspect.getdoc(function) or ""
-    return " ".join(text.split("\n\n")[0].split())
-
-
-def _flag(name: str, block_following: object) -> bool:
-    if not isinstance(block_following, bool):
-        refuse_tool(name, f"block_following is True or False, not {block_following!r}")
-    return block_following
 
 
 def _on_error(name: str, on_error: str, retry: RetryPolicy | None) -> OnError:

@@ -19,6 +19,7 @@ from app.ports import ToolContext
 from app.ports.json_schema import schema_of
 from app.tools.errors import InvalidArgumentsError, ToolDeclarationError, refuse_tool
 from app.tools.outputs import said_by
+from app.turn.waits import Unusable
 
 _UNUSABLE = {
     Parameter.POSITIONAL_ONLY: "is positional-only; remove the '/' behind it",
@@ -52,6 +53,15 @@ class Parameters:
         values = self._validated(arguments)
         given = {name: getattr(values, field) for field, name in self.names.items()}
         return given if self.context is None else {**given, self.context: context}
+
+    def misfit(self, arguments: str) -> Unusable | None:
+        """What is to be mended of arguments that do not fit."""
+        try:
+            _require_object(arguments)
+            self._validated(arguments)
+        except InvalidArgumentsError as error:
+            return Unusable(content=str(error))
+        return None
 
     def _validated(self, arguments: str) -> BaseModel:
         try:

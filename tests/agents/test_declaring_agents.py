@@ -88,7 +88,10 @@ def test_other_ids_and_versions_are_refused(name: object) -> None:
         ({"model": "\ud800"}, "model must be 'provider/model'"),
         ({"tools": None}, "tools must be a list of tools, not None"),
         ({"tools": "search"}, "tools must be a list of tools, not 'search'"),
-        ({"tools": [print]}, "tools must be made with @tool, not <built-in function print>"),
+        (
+            {"tools": [print]},
+            "tools must be made with @tool or @external_tool, not <built-in function print>",
+        ),
         ({"tools": [a_tool(), a_tool()]}, "two of its tools are named 'search'"),
         ({"tools": [a_tool(parameters="{")]}, "parameters of tool 'search' must be a JSON Schema"),
         ({"tools": [a_tool(description="\udfff")]}, "tool 'search' must be text that UTF-8"),

@@ -11,6 +11,9 @@ from app.turn.transcript import Outcome
 class DeclaredTool:
     spec: ToolSpec
 
+    def look_at(self, arguments: str) -> None:
+        del arguments
+
     async def run(self, arguments: str, context: ToolContext) -> ToolOutput:
         del context
         return ToolOutput(outcome=Outcome.COMPLETED, content=arguments)

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from app.ports import Tool, ToolOutput
-from app.ports.questions import MAX_QUESTION_CHARACTERS
+from app.ports.suspensions import MAX_QUESTION_CHARACTERS
 from app.tools import Ask, tool
 from app.turn.transcript import Outcome
 from tests.tools.calls import a_context

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from app.tools.outputs import MAX_CONTENT_BYTES, MAX_ERROR_CHARACTERS, completed, failed, refused
 from app.turn.transcript import Outcome
+from tests.tools.calls import a_context
 
 
 class Colour(str, Enum):  # noqa: UP042 - the older way, which str() does not undo
@@ -53,7 +54,12 @@ def test_a_cut_falls_between_characters_and_keeps_the_bound(tail: str, filler: s
 @given(text=st.text(alphabet=st.characters()))
 @example(text="\ud83e\udd8a and half of one: \ud83e")
 def test_whatever_is_said_can_be_stored(text: str) -> None:
-    said = [completed(text), completed([text]), refused(text), failed(ValueError(text))]
+    said = [
+        completed(text),
+        completed([text]),
+        refused(text),
+        failed(ValueError(text), a_context()),
+    ]
 
     assert all(each.content.encode().decode() == each.content for each in said)
 
