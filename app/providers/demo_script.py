@@ -13,13 +13,21 @@ retried once less is the harmless side.
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from app.providers.demo_history import TurnSoFar, turn_so_far
 from app.providers.demo_outages import CUT, OUTAGES, outages_ordered
+from app.providers.demo_people import (
+    PEOPLE,
+    Wanted,
+    command_in,
+    is_asked_for,
+    told,
+    wanted_by,
+)
 from app.providers.failures import Evidence
 from app.providers.wire_json import JsonObject, as_count, as_text, parsed_object
 
@@ -29,7 +37,6 @@ DEFAULT_SKU = "TP-4410"
 
 _SKU = re.compile(r"\b[A-Z]{2,4}-\d{2,6}\b")
 _NOTE = re.compile(r"\bnotes?\b", re.IGNORECASE)
-_COMMAND = re.compile(r"\s*/(\w{1,20})")
 _SMALL_TALK = re.compile(
     r"\W*(?:hi|hello|hey|good (?:morning|evening|day)|thanks|thank you|thx|ok|okay|bye)"
     r"(?: there| a lot| very much)?\W*",
@@ -44,6 +51,10 @@ With the word note in your message I also save a note, which is a tool that writ
 /outage quota: the call after the tools fails with an exhausted quota. Press Retry to go on.
 /outage rate | overloaded | unavailable | context | output | auth | refused | cut: other failures.
 /outage quota 2: the same, twice in a row.
+/refund, /invoice: a call that somebody has to approve, and one that two have to.
+/address, /ask: a form for you to fill in, and a question.
+/scan: a call that somebody outside carries out.
+/everybody: an approval, a form and an outside call in one answer.
 /slow: a long answer, long enough to kill the server in the middle of it.
 /help: this list."""
 
@@ -84,8 +95,12 @@ def scene(messages: Sequence[JsonObject], tools: AbstractSet[str], attempt: int)
     direct = _direct(turn)
     if direct is not None:
         return direct
+    wanted = wanted_by(turn, tools)
+    missing = tuple(each for each in wanted if not is_asked_for(turn, each))
+    if missing:
+        return _ask_for(missing)
     reads = [name for name in READS if name in tools]
-    if reads and not turn.results:
+    if reads and not wanted and not any(map(turn.has_result_of, reads)):
         return _look_up(turn, reads)
     outages = outages_ordered(turn.asked)
     failures = max(0, attempt - 1 - turn.answers)
@@ -94,20 +109,27 @@ def scene(messages: Sequence[JsonObject], tools: AbstractSet[str], attempt: int)
     wants_note = NOTE in tools and not turn.has_result_of(NOTE)
     if wants_note and any(_NOTE.search(text) for text in turn.asked):
         return _save_note(turn)
-    return Say(text=_findings(turn))
+    return Say(text=told(turn, wanted) if wanted else _findings(turn))
 
 
 def _direct(turn: TurnSoFar) -> Scene | None:
     """An answer that needs no tools and has no outage."""
-    command = _COMMAND.match(turn.latest)
-    word = command.group(1).lower() if command else ""
+    word = command_in(turn.latest)
     if word == "slow":
         return Say(reasoning="A long answer was asked for.", text=_long_text())
-    if word and (word != "outage" or not outages_ordered([turn.latest])):
+    if word and word not in PEOPLE and not outages_ordered([turn.latest]):
         return Say(text=HELP)
     if not turn.results and _SMALL_TALK.fullmatch(turn.latest):
         return Say(text=f"Hello. Ask me about a product, for example {DEFAULT_SKU}, or type /help.")
     return None
+
+
+def _ask_for(wanted: Sequence[Wanted]) -> Say:
+    return Say(
+        reasoning="I cannot do this alone.",
+        text=" ".join(each.why for each in wanted),
+        calls=tuple(DemoCall(name=each.tool, arguments=_json(each.arguments)) for each in wanted),
+    )
 
 
 def _look_up(turn: TurnSoFar, reads: Sequence[str]) -> Say:
@@ -137,14 +159,14 @@ def _save_note(turn: TurnSoFar) -> Say:
 
 
 def _findings(turn: TurnSoFar) -> str:
-    if not turn.results:
+    if not any(map(turn.has_result_of, READS)):
         return "I have no tools here, so I can only say that I got your message."
     note = " The note is saved." if turn.has_result_of(NOTE) else ""
     return f"Here is what I found for {_sku(turn)}: {_in_words(turn)}.{note}"
 
 
 def _in_words(turn: TurnSoFar) -> str:
-    return ", ".join(_said_by(name, content) for name, content in turn.results if name != NOTE)
+    return ", ".join(_said_by(name, content) for name, content in turn.results if name in READS)
 
 
 def _said_by(name: str, content: str) -> str:
@@ -163,7 +185,7 @@ def _sku(turn: TurnSoFar) -> str:
     return next((match.group() for match in found if match), DEFAULT_SKU)
 
 
-def _json(arguments: dict[str, str]) -> str:
+def _json(arguments: Mapping[str, object]) -> str:
     return json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
 
 

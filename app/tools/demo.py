@@ -12,13 +12,25 @@ from typing import Annotated, TypeAlias
 from pydantic import Field
 
 from app.ports import Tool, ToolContext
+from app.tools.external import external_tool
 from app.tools.local import tool
+from app.tools.user_input import request_user_input
 
 Sleep: TypeAlias = Callable[[float], Awaitable[object]]
 Sku: TypeAlias = Annotated[
     str, Field(description="A product number, such as TP-4410.", min_length=1, max_length=64)
 ]
 Since: TypeAlias = Annotated[date | None, Field(description="Only orders from this day on.")]
+OrderId: TypeAlias = Annotated[
+    str, Field(description="An order's number.", min_length=1, max_length=64)
+]
+InvoiceId: TypeAlias = Annotated[
+    str, Field(description="An invoice's number.", min_length=1, max_length=64)
+]
+ParcelId: TypeAlias = Annotated[
+    str, Field(description="A parcel's number.", min_length=1, max_length=64)
+]
+Cents: TypeAlias = Annotated[int, Field(description="An amount in cents.", ge=1, le=10_000_000)]
 Note: TypeAlias = Annotated[str, Field(description="What to note.", min_length=1, max_length=2_000)]
 
 SHORTEST_SECONDS = 0.3
@@ -29,9 +41,9 @@ _SITES = ("Rotterdam", "Lyon", "Poznan", "Malmo")
 
 
 def demo_tools(sleep: Sleep = asyncio.sleep) -> tuple[Tool, ...]:
-    """`orders_search`, `warehouse_stock`, `refunds_list` and `note_save`.
+    """Four to look things up and note them, two that need people's approval, and two to ask others.
 
-    Each takes 0.3 to 1.2 seconds of `sleep`, the same for the same question.
+    Those that are run here take 0.3 to 1.2 seconds of `sleep`, the same for the same question.
     """
 
     @tool(effect="reads")
@@ -69,7 +81,38 @@ def demo_tools(sleep: Sleep = asyncio.sleep) -> tuple[Tool, ...]:
         await sleep(_pace("note_save", text))
         return {"noteId": f"N{_number(context.idempotency_key, 'note', 1_000, 9_999)}"}
 
-    return (orders_search, warehouse_stock, refunds_list, note_save)
+    @tool(effect="idempotent", needs_approval=True)
+    async def refund_pay(order_id: OrderId, cents: Cents) -> dict[str, object]:
+        """Pay money back for an order."""
+        await sleep(_pace("refund_pay", order_id))
+        return {"refundId": f"R{_number(order_id, 'refund', 1_000, 9_999)}", "cents": cents}
+
+    @tool(effect="idempotent")
+    async def invoice_pay(
+        invoice_id: InvoiceId, cents: Cents, context: ToolContext
+    ) -> dict[str, object]:
+        """Pay an invoice of a supplier's."""
+        for level in ("finance", "compliance"):
+            payment = {"level": level, "invoiceId": invoice_id, "cents": cents}
+            context.require_approval(payment, message=f"Pay invoice {invoice_id}? ({level})")
+        await sleep(_pace("invoice_pay", invoice_id))
+        return {"paymentId": f"P{_number(invoice_id, 'payment', 1_000, 9_999)}", "cents": cents}
+
+    return (
+        orders_search,
+        warehouse_stock,
+        refunds_list,
+        note_save,
+        refund_pay,
+        invoice_pay,
+        parcel_scan,
+        request_user_input,
+    )
+
+
+@external_tool
+def parcel_scan(parcel_id: ParcelId) -> None:
+    """Have the warehouse scan a parcel and say where it is."""
 
 
 def _pace(name: str, asked: str) -> float:

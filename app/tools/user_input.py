@@ -84,13 +84,13 @@ class UserInputTool:
 def _schema(forms: Mapping[str, FrozenForm]) -> str:
     """The arguments' schema, with the forms there are; without any, the model sees none."""
     schema = json.loads(_PARAMETERS.schema)
-    titles = [f"{form.key}: {form.title}" for form in forms.values() if form.title]
+    shown = ", ".join(f"{form.key} ({form.title or form.key})" for form in forms.values())
     schema["properties"].pop("form")
     if forms:
         schema["properties"]["form"] = {
             "type": "string",
             "enum": list(forms),
-            "description": "; ".join(["The form to show.", *titles]),
+            "description": f"The form to show, by its key: {shown}.",
         }
     return json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
 

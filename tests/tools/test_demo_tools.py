@@ -7,7 +7,8 @@ from app.ports import Tool
 from app.tools.demo import LONGEST_SECONDS, SHORTEST_SECONDS, demo_tools
 from app.turn.agent import Effect
 from app.turn.transcript import Outcome
-from tests.tools.calls import a_context
+from app.turn.waits import ApprovalNeeded
+from tests.tools.calls import a_context, approved
 
 READING = ("orders_search", "warehouse_stock", "refunds_list")
 
@@ -29,10 +30,41 @@ async def told(tools: tuple[Tool, ...], name: str, **arguments: str) -> dict[str
     return cast("dict[str, Any]", json.loads(output.content))
 
 
-def test_the_demo_tools_read_but_for_the_one_that_saves_a_note() -> None:
-    effects = {each.spec.name: each.spec.effect for each in demo_tools()}
+def test_the_demo_tools_look_up_write_and_ask_others() -> None:
+    specs = {each.spec.name: each.spec for each in demo_tools()}
 
-    assert effects == {**dict.fromkeys(READING, Effect.READS), "note_save": Effect.WRITES}
+    assert {name for name, spec in specs.items() if spec.effect is Effect.READS} == {
+        *READING,
+        "request_user_input",
+    }
+    assert specs["note_save"].effect is Effect.WRITES
+    assert {name for name, spec in specs.items() if spec.needs_approval} == {"refund_pay"}
+    assert specs["parcel_scan"].kind == "external"
+    assert specs["request_user_input"].kind == "input"
+
+
+async def test_an_invoice_is_paid_once_finance_and_compliance_have_approved() -> None:
+    pay = next(each for each in demo_tools(Pause()) if each.spec.name == "invoice_pay")
+    content = {"invoiceId": "INV-1", "cents": 500}
+    levels = [
+        approved({**content, "level": level}, tool_name="invoice_pay")
+        for level in ("finance", "compliance")
+    ]
+
+    outputs = [
+        await pay.run(
+            '{"invoice_id":"INV-1","cents":500}',
+            a_context(tool_name="invoice_pay", approvals=tuple(levels[:count])),
+        )
+        for count in range(3)
+    ]
+
+    asked = [output.needs for output in outputs[:2]]
+    assert [each.content for each in asked if isinstance(each, ApprovalNeeded)] == [
+        '{"cents":500,"invoiceId":"INV-1","level":"finance"}',
+        '{"cents":500,"invoiceId":"INV-1","level":"compliance"}',
+    ]
+    assert json.loads(outputs[2].content)["cents"] == 500
 
 
 @pytest.mark.parametrize("name", READING)

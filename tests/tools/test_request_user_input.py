@@ -21,7 +21,7 @@ def test_the_model_is_shown_the_forms_there_are_and_their_titles() -> None:
 
     assert schema["required"] == ["message"]
     assert schema["properties"]["form"]["enum"] == ["address", "card"]
-    assert "card: Your card" in schema["properties"]["form"]["description"]
+    assert "card (Your card)" in schema["properties"]["form"]["description"]
 
 
 def test_without_forms_it_is_shown_none() -> None:
