@@ -59,11 +59,12 @@ def _attempt_failed(turn: Turn, event: e.ToolAttemptFailed) -> Turn:
         replace(
             call,
             in_flight=False,
-            failures=call.attempt,
+            failures=call.attempt - call.asks,
             retries=call.retries + 1,
             retry_at=event.retry_at,
             previous_error=event.error,
             scheduled_at=event.retry_at,
+            resume="RETRY",
         )
         if call.call_id == event.call_id
         else call

@@ -37,6 +37,7 @@ def wait_changed(turn: Turn, event: e.WaitEvent) -> Turn:
                     call,
                     wait=None,
                     data=call.data if data is None else (*call.data, data),
+                    resume="FORM_INPUT",
                     resumes=call.resumes + 1,
                 ),
             )
@@ -49,13 +50,22 @@ def wait_changed(turn: Turn, event: e.WaitEvent) -> Turn:
 def _asked(turn: Turn, call_id: CallId, wait: Wait) -> Turn:
     """A tool that asks has done nothing, so that its entry is given back (case 103)."""
     asking = next(call for call in turn.open_calls if call.call_id == call_id)
-    given_back = 1 if asking.in_flight else 0
-    changed = _with(
-        turn,
-        call_id,
-        lambda call: replace(call, wait=wait, in_flight=False, asks=call.asks + given_back),
+    if not asking.in_flight:
+        return _with(turn, call_id, lambda call: replace(call, wait=wait))
+    changed = _with(turn, call_id, lambda call: _has_asked(call, wait))
+    return replace(changed, counters=changed.counters.plus(tool_calls=-1))
+
+
+def _has_asked(call: OpenCall, wait: Wait) -> OpenCall:
+    """Its attempt is over, and is no failed one."""
+    return replace(
+        call,
+        wait=wait,
+        in_flight=False,
+        asks=call.asks + 1,
+        previous_error=None,
+        scheduled_at=None,
     )
-    return replace(changed, counters=changed.counters.plus(tool_calls=-given_back))
 
 
 def _decided(call: OpenCall, event: e.ToolApprovalDecided) -> OpenCall:
@@ -64,7 +74,13 @@ def _decided(call: OpenCall, event: e.ToolApprovalDecided) -> OpenCall:
     approval = Approval(
         stage=event.stage, fingerprint=event.fingerprint, actor_id=event.actor_id, at=event.at
     )
-    return replace(call, wait=None, approvals=(*call.approvals, approval), resumes=call.resumes + 1)
+    return replace(
+        call,
+        wait=None,
+        approvals=(*call.approvals, approval),
+        resume="APPROVAL",
+        resumes=call.resumes + 1,
+    )
 
 
 def _expired(turn: Turn, event: e.WaitExpired) -> Turn:

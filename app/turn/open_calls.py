@@ -2,10 +2,14 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal, TypeAlias
 
 from app.turn.agent import Effect
 from app.turn.ids import CallId
 from app.turn.waits import Approval, ExternalWait, Wait
+
+Resume: TypeAlias = Literal["NONE", "APPROVAL", "FORM_INPUT", "RETRY"]
+"""`RETRY`: an attempt that is known to have failed. `NONE`: neither that nor an answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +41,8 @@ class OpenCall:
     data: tuple[str, ...] = ()
     """What was filled in for it so far: a JSON object as text for each time, oldest first. Merged,
     the later values win."""
+    resume: Resume = "NONE"
+    """What its next attempt, or the one in flight, follows (seed rule AF-77)."""
     resumes: int = 0
     """Times somebody's answer has brought it back."""
 
