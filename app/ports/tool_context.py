@@ -3,15 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from app.ports.forms import FrozenForm
 from app.ports.schema_check import problems_in
 from app.ports.suspensions import NeedsApproval, NeedsInput, canonical_json
 from app.turn.ids import CallId, TurnId
+from app.turn.open_calls import Resume
 from app.turn.waits import Approval, fingerprint_of
-
-Resume: TypeAlias = Literal["NONE", "APPROVAL", "FORM_INPUT", "RETRY"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ be asked about again.
 
 import asyncio
 import random
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -28,28 +28,28 @@ from app.ports import (
     NewId,
     RunError,
     StoreUnavailable,
-    Tool,
     TurnStore,
     Wakeups,
 )
-from app.runner.commit import TurnWriter, Written
-from app.runner.exact_agent import exact_agent
+from app.runner.asked_calls import AskedCalls
+from app.runner.commit import TurnWriter
+from app.runner.endings import EndedCall
+from app.runner.exact_agent import exact_agent, nobody
+from app.runner.guarding import guarded
 from app.runner.hooked_run import HookedRun
-from app.runner.hooks import Asked, AskedBehind, Crashed
+from app.runner.hooks import Crashed
+from app.runner.judging import Judge
 from app.runner.live_text import OpenAnswer
 from app.runner.model_call import CallEnding, ModelCaller
 from app.runner.tasks import unless
 from app.runner.tool_calls import ToolRound
 from app.runner.transcript import Transcript
 from app.turn import inputs as i
-from app.turn.agent import Agent
-from app.turn.events import ModelCompleted
-from app.turn.evolve import JournalError
-from app.turn.failures import ModelFailure, RequestRefused
+from app.turn.evolve_calls import asked_at
+from app.turn.failures import RequestRefused
 from app.turn.ids import AttemptId, FailureId
 from app.turn.next_step import CallModel, RecoverLostStep, Rest, RunTools, next_step
 from app.turn.state import CallingModel, RunningTools, Turn
-from app.turn.transcript import AssistantMessage, ModelAnswer
 
 _LOOK_SECONDS = 1.5
 """How often a running model call looks for a cancellation when no hint comes."""
@@ -84,32 +84,13 @@ class Driver:
         """
         loaded = exact_agent(self.catalog, held.turn.identity)
         if loaded is None:
-            loaded = _nobody(held.turn)
+            loaded = nobody(held.turn)
         transcript = await Transcript.load(self.store, held.turn)
         drive = _Drive(self, held, loaded, transcript, stopping)
         try:
             return await drive.run()
         finally:
             await drive.close()
-
-
-def _nobody(turn: Turn) -> LoadedAgent:
-    """In place of an agent that is not here.
-
-    Such a turn is claimed only to carry out a cancellation or a pause, which begins nothing and so
-    asks nothing of an agent (T97).
-
-    Raises:
-        JournalError: nothing of the kind was asked for.
-    """
-    if not (turn.cancel_requested or turn.pause_requested):
-        wrong = f"turn {turn.identity.turn_id!r} was claimed without its agent"
-        raise JournalError(wrong)
-    identity = turn.identity
-    agent = Agent(
-        agent_id=identity.agent_id, version=identity.agent_version, instructions="", model=None
-    )
-    return LoadedAgent(agent=agent, tools={})
 
 
 class _Drive:
@@ -129,15 +110,16 @@ class _Drive:
         self._agent = loaded.agent
         hooks, store = loaded.hooks, driver.store
         self._hooked = None if hooks is None else HookedRun(hooks, store, lambda: self._turn)
-        self._tools: Mapping[str, Tool] = (
-            loaded.tools if self._hooked is None else self._hooked.around(loaded.tools)
-        )
+        tools = guarded(loaded.tools)
+        self._tools = tools if self._hooked is None else self._hooked.around(tools)
+        self._judge = Judge(loaded)
+        self._forms = loaded.forms
         self._output = loaded.output
         self._transcript = transcript
         self._stopping = stopping
         self._announced: set[AttemptId] = set()
         self._round: ToolRound | None = None
-        self._asked: AssistantMessage | None = None
+        self._asked = AskedCalls(store)
         self._claim_is_given_up = False
         self._grace_ends_at: float | None = None
 
@@ -193,16 +175,15 @@ class _Drive:
         if self._hooked is not None:
             self._hooked.sees(written.events)
         if written.raced:
-            self._transcript = await Transcript.load(self._driver.store, self._turn)
-            self._asked = None
+            await self._look_anew()
             return
         self._transcript.add(written.messages)
-        self._remember_calls(written)
+        self._asked.sees(written.events)
 
-    def _remember_calls(self, written: Written) -> None:
-        for event in written.events:
-            if isinstance(event, ModelCompleted) and event.message is not None:
-                self._asked = event.message
+    async def _look_anew(self) -> None:
+        """Others have changed the turn, so that what is remembered of it may be incomplete."""
+        self._transcript = await Transcript.load(self._driver.store, self._turn)
+        self._asked.forget()
 
     def _announce(self) -> AttemptId:
         attempt_id = AttemptId(self._driver.new_id("att"))
@@ -226,13 +207,30 @@ class _Drive:
     async def _before(self, begin: i.Report) -> i.Report | None:
         """Hooks come before a step is begun, so that nothing is marked that they keep from being.
 
-        A lost step is first brought to where nothing is in flight.
+        A lost step is first brought to where nothing is in flight. Calls are judged behind the
+        hooks, so that a policy is not asked for a run that does not begin.
         """
-        if self._hooked is None or not self._hooked.is_due:
-            return begin
-        if isinstance(begin, i.StepLost):
-            return replace(begin, next_attempt_id=None)
-        return await self._opened(self._hooked)
+        if self._hooked is not None and self._hooked.is_due:
+            if isinstance(begin, i.StepLost):
+                return replace(begin, next_attempt_id=None)
+            return await self._opened(self._hooked)
+        if isinstance(begin, i.BeginStep) and self._turn.open_calls:
+            return await self._judged(begin)
+        return begin
+
+    async def _judged(self, begin: i.BeginStep) -> i.Report | None:
+        """The begin with what its calls need; `None`: look at the turn anew."""
+        if not await self._find_out():
+            return None
+        return replace(begin, judged=self._judge.known(self._turn))
+
+    async def _find_out(self) -> bool:
+        """What calls need that are not judged yet; whether it was not dropped."""
+        if not self._judge.is_due(self._turn):
+            return True
+        arguments = await self._asked.arguments(self._turn, asked_at(self._turn))
+        judging = self._judge.judge(self._turn, arguments)
+        return await unless(judging, self._moved_on(), self._stopping.wait()) is not None
 
     async def _opened(self, hooked: HookedRun) -> i.Report | None:
         """What hooks object to the run as it goes on; `None`: look at the turn anew."""
@@ -281,46 +279,23 @@ class _Drive:
         return None
 
     def _ending(self, attempt_id: AttemptId, answer: OpenAnswer, ending: CallEnding) -> i.Report:
-        failure_id = FailureId(self._driver.new_id("fail"))
         match ending:
-            case ModelAnswer():
-                return self._answered(attempt_id, ending, failure_id)
-            case Asked(question=question):
-                return i.UserAsked(attempt_id=attempt_id, question=question)
-            case AskedBehind(question=question, answer=said):
-                return replace(self._answered(attempt_id, said, failure_id), question=question)
-            case ModelFailure():
-                return i.ModelGaveUp(
-                    attempt_id=attempt_id,
-                    failure=ending,
-                    failure_id=failure_id,
-                    text=answer.text,
-                    reasoning=answer.reasoning,
-                    chance=_chance(),
-                )
             case RequestRefused():
                 self._meets(ending)
-                return i.ModelRefused(attempt_id=attempt_id, refusal=ending)
-            case Crashed(error=error, reason=reason):
+            case Crashed(error=error):
                 self._meets(error)
-                return i.StepCrashed(attempt_id=attempt_id, reason=reason)
-
-    def _answered(
-        self, attempt_id: AttemptId, answer: ModelAnswer, failure_id: FailureId
-    ) -> i.ModelAnswered:
-        return i.ModelAnswered(
+            case _:
+                pass
+        ended = EndedCall(
             attempt_id=attempt_id,
-            answer=answer,
             next_attempt_id=self._announce(),
-            failure_id=failure_id,
+            failure_id=FailureId(self._driver.new_id("fail")),
             taken_call_ids=self._transcript.call_ids,
-            output=self._output_of(answer),
+            output=self._output,
+            chance=_chance(),
+            received=answer,
         )
-
-    def _output_of(self, answer: ModelAnswer) -> i.ValidOutput | i.InvalidOutput | None:
-        if self._output is None or not (answer.is_final and answer.text.strip()):
-            return None
-        return self._output.read(answer.text)
+        return ended.report(ending)
 
     async def _overtaken(self, attempt_id: AttemptId) -> None:
         """Until the turn's cancellation is asked for, or the attempt is no longer in flight."""
@@ -340,6 +315,7 @@ class _Drive:
     # --- Tools -----------------------------------------------------------------------------------
 
     async def _run_tools(self, state: RunningTools) -> i.Report | None:
+        seen = self._turn.version
         try:
             finished = await self._some_finished(state)
         except (StoreUnavailable, ClaimLost):
@@ -348,33 +324,43 @@ class _Drive:
             self._meets(error)
             _log.exception("tool_crashed", turn_id=self._turn.identity.turn_id)
             return i.StepCrashed(attempt_id=state.attempt_id)
-        if not finished:
+        if self._turn.version > seen:
+            await self._look_anew()
+        elif not (finished or self._judge.is_due(self._turn)):
+            return None
+        if not (finished or await self._find_out()):
             return None
         return i.ToolsFinished(
             attempt_id=state.attempt_id,
             finished=finished,
             next_attempt_id=None if self._stopping.is_set() else self._announce(),
             chance=_chance(),
+            judged=self._judge.known(self._turn),
         )
 
     async def _some_finished(self, state: RunningTools) -> tuple[i.FinishedCall, ...]:
         tools = await self._round_of(state)
         tools.start_marked(state)
-        ended = await unless(tools.some_finished(), self._stopped_and_out_of_grace())
+        if self._judge.is_due(self._turn):
+            return ()
+        ended = await unless(
+            tools.some_finished(), self._stopped_and_out_of_grace(), *self._answers()
+        )
         return () if ended is None else ended.result
+
+    def _answers(self) -> Iterator[Coroutine[Any, Any, None]]:
+        """Until somebody answers a call that waits while others run (C28): it may be due now."""
+        waiting = self._turn.waiting_calls
+        if waiting:
+            yield self._seen(lambda turn: turn.waiting_calls != waiting)
 
     async def _round_of(self, state: RunningTools) -> ToolRound:
         if self._round is None or self._round.asked_at != state.asked_at:
-            asked = self._asked or await self._message_that_asked(state)
-            self._round = ToolRound(self._turn.identity.turn_id, state.asked_at, asked, self._tools)
+            arguments = await self._asked.arguments(self._turn, state.asked_at)
+            self._round = ToolRound(
+                self._turn.identity.turn_id, state.asked_at, arguments, self._tools, self._forms
+            )
         return self._round
-
-    async def _message_that_asked(self, state: RunningTools) -> AssistantMessage:
-        message = await self._driver.store.message_at(self._turn, state.asked_at)
-        if isinstance(message, AssistantMessage):
-            return message
-        wrong = f"no message of the model at {state.asked_at}"
-        raise JournalError(wrong)
 
     async def _stopped_and_out_of_grace(self) -> None:
         await self._stopping.wait()

@@ -4,7 +4,6 @@ A hook is foreign code: whatever it raises is caught here. An `Ask` becomes a qu
 a chain of exceptions it is found (case 143); anything else becomes a fault of the agent's own.
 """
 
-import asyncio
 import json
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
@@ -22,10 +21,12 @@ from app.ports import (
     ToolContext,
     ToolOutput,
 )
-from app.ports.outputs import failed, output, storable, suspension_of
+from app.ports.outputs import failed, output, refused, storable, suspension_of
 from app.ports.suspensions import question_in
+from app.runner.guarding import NotApprovedError
+from app.runner.tasks import is_for_us
 from app.turn.agent import ToolSpec
-from app.turn.transcript import ToolCall, UserMessage
+from app.turn.transcript import Outcome, ToolCall, UserMessage
 from app.turn.waits import InputNeeded, Unusable
 
 T = TypeVar("T")
@@ -133,7 +134,7 @@ class RunHooks:
         try:
             return await hook
         except BaseException as error:
-            if _is_for_us(error):
+            if is_for_us(error):
                 raise
             question = question_in(error)
             if question is not None:
@@ -156,11 +157,15 @@ class _HookedTool:
         return self.tool.look_at(arguments)
 
     async def run(self, arguments: str, context: ToolContext) -> ToolOutput:
+        has_run = False
+
         async def go_on(call: ToolCall) -> ToolOutput:
+            nonlocal has_run
             said = await self.tool.run(call.arguments, context)
             suspension = suspension_of(said)
             if suspension is not None:
                 raise suspension  # for the hook to see, or to let pass
+            has_run = said.outcome is not Outcome.NOT_STARTED
             return said
 
         call = ToolCall(call_id=context.call_id, tool_name=self.tool.spec.name, arguments=arguments)
@@ -168,11 +173,13 @@ class _HookedTool:
             around = self.hooks.around_tool(self.run_now(), call, go_on)
             said = cast("object", await around)  # what a hook returns is not checked for it
         except BaseException as error:
-            if _is_for_us(error):
+            if is_for_us(error) or isinstance(error, NotApprovedError):
                 raise
-            return failed(error, context)
+            said = failed(error, context)
         if not isinstance(said, ToolOutput):
             return failed(_wrong("around_tool", "a ToolOutput", said), context)
+        if said.needs is not None and has_run:  # or what is done would be done again
+            return refused("around_tool asks for an approval or a form behind the tool's end")
         if said.question is not None or said.needs is not None:
             return said
         return output(said.outcome, said.content)
@@ -182,17 +189,9 @@ async def _logged(hook: Coroutine[Any, Any, None], run: Run, name: str) -> None:
     try:
         await hook
     except BaseException as error:
-        if _is_for_us(error):
+        if is_for_us(error):
             raise
         _log.exception("hook_failed", turn_id=run.turn_id, hook=name)
-
-
-def _is_for_us(error: BaseException) -> bool:
-    """The process or the event loop ends, or it is we who are cancelled: no doing of the hook's."""
-    if isinstance(error, asyncio.CancelledError):
-        task = asyncio.current_task()
-        return task is None or task.cancelling() > 0
-    return isinstance(error, KeyboardInterrupt | GeneratorExit)
 
 
 def _checked(said: object, hook: str) -> ModelAnswer | Crashed:

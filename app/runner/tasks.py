@@ -1,4 +1,4 @@
-"""Work that may be dropped."""
+"""Work that may be dropped, and code that may raise anything."""
 
 import asyncio
 from collections.abc import Coroutine, Iterable
@@ -42,3 +42,14 @@ async def cancel_and_wait(tasks: Iterable[asyncio.Task[Any]]) -> None:
     for task in pending:
         task.cancel()
     await asyncio.gather(*pending, return_exceptions=True)
+
+
+def is_for_us(error: BaseException) -> bool:
+    """Whether an exception out of foreign code is not of its doing, and so not to be caught.
+
+    The process or the event loop ends, or it is we who are cancelled.
+    """
+    if isinstance(error, asyncio.CancelledError):
+        task = asyncio.current_task()
+        return task is None or task.cancelling() > 0
+    return isinstance(error, KeyboardInterrupt | GeneratorExit)

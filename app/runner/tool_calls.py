@@ -6,15 +6,15 @@ otherwise after a moment, so that calls which end together cost one commit.
 """
 
 import asyncio
+import json
 from collections.abc import Mapping
 
-from app.ports import Tool, ToolContext, ToolOutput
+from app.ports import FrozenForm, Tool, ToolContext, ToolOutput
 from app.turn.agent import Effect
 from app.turn.ids import CallId, TurnId, idempotency_key
 from app.turn.inputs import FinishedCall
 from app.turn.open_calls import OpenCall
 from app.turn.state import RunningTools
-from app.turn.transcript import AssistantMessage
 
 _TOGETHER_SECONDS = 0.005
 """Calls that end within this time of one another are stored together."""
@@ -24,12 +24,18 @@ class ToolRound:
     """The tasks of one round; `close` ends those that are left."""
 
     def __init__(
-        self, turn_id: TurnId, asked_at: int, asked: AssistantMessage, tools: Mapping[str, Tool]
+        self,
+        turn_id: TurnId,
+        asked_at: int,
+        arguments: Mapping[CallId, str],
+        tools: Mapping[str, Tool],
+        forms: Mapping[str, FrozenForm],
     ) -> None:
         self.asked_at = asked_at
         self._turn_id = turn_id
-        self._arguments = {call.call_id: call.arguments for call in asked.tool_calls}
+        self._arguments = arguments
         self._tools = tools
+        self._forms = forms
         self._tasks: dict[asyncio.Task[ToolOutput], OpenCall] = {}
 
     def start_marked(self, state: RunningTools) -> None:
@@ -64,6 +70,12 @@ class ToolRound:
             is_replay=call.attempt > 1,
             previous_error=call.previous_error,
             scheduled_at=call.scheduled_at,
+            tool_name=call.tool_name,
+            approvals=call.approvals,
+            submissions=tuple(json.loads(data) for data in call.data),
+            resume=call.resume,
+            resume_count=call.resumes,
+            forms=self._forms,
         )
         return await self._tools[call.tool_name].run(self._arguments[call.call_id], context)
 
@@ -74,4 +86,5 @@ def _finished(call_id: CallId, output: ToolOutput) -> FinishedCall:
         outcome=output.outcome,
         content=output.content,
         question=output.question,
+        needs=output.needs,
     )

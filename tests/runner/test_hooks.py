@@ -20,10 +20,9 @@ from app.turn.inputs import Resume, RetryModel
 from app.turn.state import Failed, WaitingForModel, WaitingForUser
 from app.turn.status import Status
 from app.turn.transcript import AssistantMessage, Outcome, QuestionMessage
-from tests.support.bench import CALLER, Bench, bench
+from tests.support.bench import CALLER, bench
 from tests.support.deaths import let_claims_run_out
 from tests.support.models import Line, Model, calls, says
-from tests.support.oracles import check_events, check_fold, check_history
 from tests.support.polling import eventually
 
 QUOTA = ModelFailure(type=FailureType.QUOTA_EXCEEDED, message="no credit", retryable=False)
@@ -68,14 +67,6 @@ class Diary(Hooks):
         return output
 
 
-async def check_whole(one: Bench, turn_id: Any) -> Any:  # noqa: ANN401 - a Record
-    record = await one.record(turn_id)
-    check_fold(record)
-    check_events(record.journal, record.turn)
-    check_history(record)
-    return record
-
-
 # --- When they are called ------------------------------------------------------------------------
 
 
@@ -111,7 +102,7 @@ async def test_a_message_that_steers_is_told_before_the_call_that_answers_it(
         await one.say("No, this.", "m2", when_running="steer")
         gate.set()
         await driving
-        await check_whole(one, turn_id)
+        await one.checked(turn_id)
 
     assert diary.lines == [
         "before_run",
@@ -193,7 +184,7 @@ async def test_a_takeover_is_a_run_of_its_own_without_a_message(
         await one.drive(second)
         driving.cancel()
         await asyncio.gather(driving, return_exceptions=True)
-        record = await check_whole(one, turn_id)
+        record = await one.checked(turn_id)
 
     assert diary.lines == ["before_run again", "before_model 3", "after_run COMPLETED"]
     assert record.types.count("STEP_RECOVERED") == 1
@@ -215,7 +206,7 @@ async def test_a_turn_that_is_only_to_be_stopped_is_no_run(
         await one.cancel(turn_id)
         diary.lines.clear()
         await one.drive(second)
-        record = await check_whole(one, turn_id)
+        record = await one.checked(turn_id)
 
     assert record.turn.status is Status.CANCELLED
     assert diary.lines == []
@@ -253,7 +244,7 @@ async def test_an_answer_may_take_the_place_of_the_model(
     async with bench(database_dsn, settings, model, hooks=Cache()) as one:
         turn_id = await one.post()
         await one.run()
-        record = await check_whole(one, turn_id)
+        record = await one.checked(turn_id)
 
     assert record.turn.status is Status.COMPLETED
     assert record.transcript[-1] == AssistantMessage(text="From the cache.")
@@ -273,7 +264,7 @@ async def test_an_answer_may_be_changed_and_nothing_of_it_is_seen_before(
     async with bench(database_dsn, settings, model, hooks=Discreet()) as one:
         turn_id = await one.post()
         await one.run()
-        record = await check_whole(one, turn_id)
+        record = await one.checked(turn_id)
 
     texts = [event.text for event in record.events if isinstance(event, ModelText)]
     assert texts == ["".join(pieces).replace("secret", "…")]
@@ -305,7 +296,7 @@ async def test_a_tool_may_be_kept_from_running_and_its_arguments_changed(
         async with bench(database_dsn, settings, Model(rounds), [pay], hooks=Careful()) as one:
             turn_id = await one.post(conversation)
             await one.run()
-            said = (await check_whole(one, turn_id)).results["A"]
+            said = (await one.checked(turn_id)).results["A"]
             return said.outcome, said.content
 
     assert await result(5, "small") == (Outcome.COMPLETED, "paid 7")
@@ -330,7 +321,7 @@ async def test_what_a_hook_says_of_a_tool_can_be_stored(
     async with bench(database_dsn, settings, model, [look_up], hooks=Wild()) as one:
         turn_id = await one.post()
         await one.run()
-        results = (await check_whole(one, turn_id)).results
+        results = (await one.checked(turn_id)).results
 
     assert len(results["A"].content.encode()) <= 64 * 1024
     assert results["B"].outcome is Outcome.ERROR
@@ -418,10 +409,10 @@ async def test_case_143_a_hook_that_asks_makes_the_turn_wait_and_the_answer_goes
     async with bench(database_dsn, settings, model, [look_up], hooks=asking) as one:
         turn_id = await one.post()
         await one.run()
-        waiting = await check_whole(one, turn_id)
+        waiting = await one.checked(turn_id)
         await one.say("Tokyo", "m2")
         await one.run()
-        record = await check_whole(one, turn_id)
+        record = await one.checked(turn_id)
 
     assert isinstance(waiting.turn.state, WaitingForUser)
     assert waiting.turn.state.question == "Where to?"
@@ -446,10 +437,10 @@ async def test_every_message_that_steers_is_told_also_behind_a_question_about_on
         await one.say("On Monday.", "m3", when_running="steer")
         gate.set()
         await driving
-        waiting = await check_whole(one, turn_id)
+        waiting = await one.checked(turn_id)
         await one.say("The city.", "m4")
         await one.run()
-        record = await check_whole(one, turn_id)
+        record = await one.checked(turn_id)
 
     assert isinstance(waiting.turn.state, WaitingForUser)
     assert waiting.turn.counters.model_attempts == 1
@@ -497,7 +488,7 @@ async def test_a_question_asked_while_a_turn_goes_on_with_its_tools_leaves_them_
         waiting = await one.record(turn_id)
         await one.say("Yes.", "m2")
         await one.run()
-        record = await check_whole(one, turn_id)
+        record = await one.checked(turn_id)
 
     assert isinstance(waiting.turn.state, WaitingForUser)
     assert [call.tool_name for call in waiting.turn.open_calls] == ["second"]
@@ -579,7 +570,7 @@ async def test_a_hook_that_fails_fails_the_turn_with_its_history_closed(
     async with bench(database_dsn, settings, model, [look_up], hooks=broken) as one:
         turn_id = await one.post()
         await one.run()
-        record = await check_whole(one, turn_id)
+        record = await one.checked(turn_id)
 
     assert record.turn.state == Failed(reason="hook_failed")
     assert broken.errors == [error]
@@ -592,7 +583,7 @@ async def test_a_hook_that_fails_around_a_tool_is_the_tools_error(
     async with bench(database_dsn, settings, model, [look_up], hooks=Broken("around_tool")) as one:
         turn_id = await one.post()
         await one.run()
-        record = await check_whole(one, turn_id)
+        record = await one.checked(turn_id)
 
     assert record.turn.status is Status.COMPLETED
     assert record.results["A"].outcome is Outcome.ERROR
@@ -607,7 +598,7 @@ async def test_a_hook_that_fails_behind_what_is_stored_changes_nothing(
     async with bench(database_dsn, settings, model, hooks=Broken(where)) as one:
         turn_id = await one.post()
         await one.run()
-        record = await check_whole(one, turn_id)
+        record = await one.checked(turn_id)
 
     assert record.turn.status is Status.WAITING_FOR_MODEL
 
@@ -642,7 +633,7 @@ async def test_a_cancellation_drops_a_hook_that_takes_its_time(
         await one.cancel(turn_id)
         async with asyncio.timeout(4):
             await driving
-        record = await check_whole(one, turn_id)
+        record = await one.checked(turn_id)
 
     assert record.turn.status is Status.CANCELLED
     assert slow.left.is_set()

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 from app.agents import Agent, Hooks
 from app.entrypoints import wiring
@@ -18,11 +20,12 @@ from app.services.turns import cancel
 from app.settings import Settings
 from app.turn.agent import Limits, RetryPolicy
 from app.turn.ids import ActorId, AgentId, ConversationId, MessageId, TenantId, TurnId
-from app.turn.inputs import WhenRunning
+from app.turn.inputs import Request, WhenRunning
+from app.turn.state import Turn
 from app.turn.transcript import TextPart
 from app.workers.loop import Worker
 from tests.support.models import Model
-from tests.support.oracles import Record, records
+from tests.support.oracles import Record, check_events, check_fold, check_history, records
 from tests.support.polling import eventually
 
 CALLER = Caller(
@@ -76,6 +79,14 @@ class Bench:
         """Claim the one turn that is due, and drive it until it rests."""
         await self.drive(await self.claim())
 
+    async def command(self, turn_id: TurnId, given: Request) -> Turn:
+        """What a person asks for, as it leaves the turn."""
+        turn = await self.services.turns.load(turn_id)
+        assert turn is not None
+        audit = CALLER.entry("A_COMMAND", turn_id=turn_id)
+        written = await self.services.writer.request(turn, given, partial(CALLER.command, audit))
+        return written.turn
+
     async def cancel(self, turn_id: TurnId) -> None:
         await cancel(self.services, CALLER, turn_id)
 
@@ -92,6 +103,14 @@ class Bench:
     async def record(self, turn_id: TurnId) -> Record:
         async with records(self.dsn) as found:
             return await found.of(turn_id)
+
+    async def checked(self, turn_id: TurnId) -> Record:
+        """What is stored of the turn, which is whole."""
+        record = await self.record(turn_id)
+        check_fold(record)
+        check_events(record.journal, record.turn)
+        check_history(record)
+        return record
 
     async def until_stored(self, turn_id: TurnId, event_type: str, *, times: int = 1) -> None:
         """Wait until the turn's journal holds so many events of a type."""
@@ -115,8 +134,9 @@ async def bench(
     retry: RetryPolicy | None = None,
     hooks: Hooks | None = None,
     grace_seconds: float = 10.0,
+    **more: Any,  # noqa: ANN401 - of an agent
 ) -> AsyncGenerator[Bench]:
-    """A process whose agent, `bench`, asks `model` and has `tools` and `hooks`."""
+    """A process whose agent, `bench`, asks `model` and has `tools`, `hooks` and `more`."""
     agent = Agent(
         id="bench",
         instructions="",
@@ -124,6 +144,7 @@ async def bench(
         limits=limits or Limits(),
         retry=retry or RetryPolicy(),
         hooks=hooks,
+        **more,
     )
     async with wiring.build(settings, dsn, stopping=asyncio.Event(), agents=[agent]) as runtime:
         caller = ModelCaller(models=model, live_text=runtime.services.live_text)
