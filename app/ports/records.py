@@ -56,6 +56,8 @@ class AuditEntry:
     turn_id: TurnId | None = None
     failure_id: str | None = None
     """As the caller gave it, current or not."""
+    call_id: str | None = None
+    """As the caller gave it, current or not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

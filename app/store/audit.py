@@ -7,12 +7,14 @@ from app.store.statements import Statement
 
 _RECORD = Statement(
     f"""
-WITH asked AS (SELECT CAST(:tenant_id AS text) AS tenant_id),
+WITH asked AS (
+    SELECT CAST(:tenant_id AS text) AS tenant_id, CAST(:conversation_id AS text) AS conversation_id
+),
 kept AS ({keep_reply("asked")})
 INSERT INTO audit (tenant_id, actor_id, at, action, outcome, code, conversation_id, turn_id,
-                   failure_id, request_id)
+                   failure_id, call_id, request_id)
 VALUES (:tenant_id, :actor_id, clock_timestamp(), :action, :outcome, :code, :conversation_id,
-        :turn_id, :failure_id, :request_id)
+        :turn_id, :failure_id, :call_id, :request_id)
 """
 )
 
@@ -33,6 +35,7 @@ class PostgresAudit:
             "conversation_id": entry.conversation_id,
             "turn_id": entry.turn_id,
             "failure_id": entry.failure_id,
+            "call_id": entry.call_id,
             "request_id": entry.request_id,
             **kept_values(kept),
         }

@@ -2,10 +2,10 @@
 
 Theory. A change of a turn is one statement: a compare-and-set on the turn's version, and behind it,
 fed by the row that was changed, the inserts of everything that must be true together with it: the
-journal entry, the messages, the failure history, what was interrupted and what was spent, the
-audit row, the message id. When the version is
-not the expected one the update finds no row, so nothing else happens either. There is no BEGIN and
-no COMMIT around it, so there is no state between.
+journal entry, the messages, the failure history, what was interrupted and what was spent, who
+approved what, which calls went outside and came back, the audit row, the message id. When the
+version is not the expected one the update finds no row, so nothing else happens either. There is no
+BEGIN and no COMMIT around it, so there is no state between.
 
 Races it survives. Two writers at one version: one update waits for the other's row lock, then sees
 the new version and finds nothing. A worker whose claim has passed on: the epoch differs, nothing is
@@ -31,6 +31,7 @@ from app.store.replies import keep_reply, kept_values
 from app.store.statements import Statement
 from app.store.turn_codec import encode_events, encode_failure, encode_turn
 from app.store.usage import attempt_values, count_attempt
+from app.store.wait_records import KEEP_WAITS, wait_columns, wait_values
 from app.turn.events import Event, ModelFailed
 from app.turn.journal import added_message
 from app.turn.state import Turn
@@ -78,10 +79,10 @@ interrupted AS ({keep_interruptions("moved")}),
 spent AS ({count_attempt("moved")}),
 audited AS (
     INSERT INTO audit (tenant_id, actor_id, at, action, outcome, conversation_id, turn_id,
-                       failure_id, request_id, version_before, version_after, status_before,
-                       status_after)
+                       failure_id, call_id, request_id, version_before, version_after,
+                       status_before, status_after)
     SELECT tenant_id, :actor_id, clock_timestamp(), :action, 'accepted', conversation_id, turn_id,
-           :failure_id, :request_id, :version_before, version, :status_before, status
+           :failure_id, :call_id, :request_id, :version_before, version, :status_before, status
     FROM moved WHERE CAST(:actor_id AS text) IS NOT NULL
 )
 """
@@ -89,8 +90,7 @@ _RESULT = "SELECT version FROM moved"
 
 # A claim ends with the commit that brings the turn to rest; until then `runnable_at` stands still,
 # so that the row keeps its place in the index and the update stays within its page.
-_APPEND = (
-    """
+_APPEND = """
 WITH moved AS (
     UPDATE turns SET
         version = :version, status = :status, body = :body, updated_at = :at,
@@ -98,7 +98,8 @@ WITH moved AS (
         runnable_at = CASE WHEN :is_at_work THEN least(runnable_at, clock_timestamp())
                            ELSE CAST(:due_at AS timestamptz) END,
         claimed_by = CASE WHEN :is_at_work THEN claimed_by END,
-        claimed_until = CASE WHEN :is_at_work THEN claimed_until END
+        claimed_until = CASE WHEN :is_at_work THEN claimed_until END,
+        waiting_since = :waiting_since, wait_expires_at = :wait_expires_at, waits_for = :waits_for
     WHERE turn_id = :turn_id AND version = :version_before
       AND (CAST(:claimed_by AS text) IS NULL
            OR (claimed_by = :claimed_by AND claim_epoch = :claim_epoch))
@@ -110,16 +111,11 @@ touched AS (
       AND (c.tenant_id, c.conversation_id) = (moved.tenant_id, moved.conversation_id)
 ),
 """
-    + _CONSEQUENCES
-)
-APPEND = Statement(_APPEND + _RESULT)
 
 # The end of a turn and the beginning of the one its queue opens. A worker leaves the conversation's
 # row alone here too: a lock on it, taken behind the turn's, could meet a creation that takes them
 # the other way round.
-APPEND_AND_OPEN = Statement(
-    _APPEND
-    + f""",
+_OPEN = f""",
 opened AS (
     INSERT INTO turns (turn_id, tenant_id, conversation_id, agent_id, agent_version, status,
                        version, body, created_at, updated_at, runnable_at, claim_epoch,
@@ -141,8 +137,18 @@ handed_on AS (
       AND r.message_id = ANY(CAST(:next_message_ids AS text[]))
 )
 """
-    + _RESULT
-)
+
+_APPENDS = {
+    (keeps_waits, opens): Statement(
+        _APPEND
+        + (KEEP_WAITS if keeps_waits else "")
+        + _CONSEQUENCES
+        + (_OPEN if opens else "")
+        + _RESULT
+    )
+    for keeps_waits in (False, True)
+    for opens in (False, True)
+}
 
 CREATE = Statement(
     """
@@ -194,13 +200,15 @@ def create_values(
     }
 
 
-def append_values(
+def appending(
     commit: Commit, added: Added, claim: Claim | None, command: Command | None
-) -> dict[str, object]:
-    """The arguments of `APPEND` by name, and of `APPEND_AND_OPEN` when there is a successor."""
-    turn = commit.after
-    return {
+) -> tuple[Statement, dict[str, object]]:
+    """The statement that carries out a commit, and its arguments by name."""
+    turn, waits = commit.after, wait_values(commit)
+    return _APPENDS[waits is not None, commit.successor is not None], {
         **_successor(commit.successor),
+        **(waits or {}),
+        **wait_columns(turn),
         **_consequences(commit, added, command, before=commit.before),
         "version": turn.version,
         "status": turn.status,
@@ -292,6 +300,7 @@ def _command(command: Command | None) -> Mapping[str, object]:
         "actor_id": audit and audit.actor_id,
         "action": audit and audit.action,
         "failure_id": audit and audit.failure_id,
+        "call_id": audit and audit.call_id,
         "request_id": audit and audit.request_id,
         **kept_values(None if command is None else command.kept),
     }

@@ -69,9 +69,10 @@ class PostgresReplies:
 def keep_reply(source: str) -> str:
     """The part of a statement that keeps its reply, fed by the one row of `source`."""
     return f"""
-    INSERT INTO idempotency_keys (tenant_id, actor_id, key, digest, reply, kept_at,
-                                  answering_until)
-    SELECT tenant_id, :actor_id, :kept_key, :kept_digest, :kept_reply, clock_timestamp(),
+    INSERT INTO idempotency_keys (tenant_id, actor_id, key, digest, reply, conversation_id,
+                                  kept_at, answering_until)
+    SELECT tenant_id, :actor_id, :kept_key, :kept_digest, :kept_reply, conversation_id,
+           clock_timestamp(),
            clock_timestamp() + make_interval(secs => CAST(:kept_answering AS double precision))
     FROM {source} WHERE CAST(:kept_key AS text) IS NOT NULL
 """

@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import Any, ClassVar
 
 from sqlalchemy import (
+    ARRAY,
     BigInteger,
     CheckConstraint,
     Column,
@@ -79,6 +80,18 @@ class TurnRow(SQLModel, table=True):
             postgresql_where=text(NOT_TERMINAL),
         ),
         Index("turns_claimable", "runnable_at", postgresql_where=text("runnable_at IS NOT NULL")),
+        Index(
+            "turns_waiting",
+            "tenant_id",
+            "waiting_since",
+            "turn_id",
+            postgresql_where=text("waiting_since IS NOT NULL"),
+        ),
+        Index(
+            "turns_expiring",
+            "wait_expires_at",
+            postgresql_where=text("wait_expires_at IS NOT NULL"),
+        ),
         Index("turns_by_creation", "tenant_id", "created_at", "turn_id"),
         Index("turns_of_conversation", "tenant_id", "conversation_id", "created_at"),
         CheckConstraint("version > 0", name="turns_version_positive"),
@@ -102,6 +115,12 @@ class TurnRow(SQLModel, table=True):
     claimed_by: str | None = _text(nullable=True)
     claimed_until: datetime | None = _instant(nullable=True)
     claim_epoch: int = Field(default=0)
+    waiting_since: datetime | None = _instant(nullable=True)
+    """When the oldest thing was asked for that the turn waits for; null while there is none."""
+    wait_expires_at: datetime | None = _instant(nullable=True)
+    """When the first of its waits is over whose expiry has not been dealt with."""
+    waits_for: list[str] | None = Field(sa_column=Column(ARRAY(Text), nullable=True))
+    """The kinds of what it waits for; null while there is nothing."""
 
 
 class JournalEntryRow(SQLModel, table=True):
@@ -154,7 +173,10 @@ class IdempotencyKeyRow(SQLModel, table=True):
     """Replies to requests with an Idempotency-Key; an actor's own, kept for 30 days."""
 
     __tablename__ = "idempotency_keys"
-    __table_args__: ClassVar = (Index("idempotency_keys_by_age", "kept_at"),)
+    __table_args__: ClassVar = (
+        Index("idempotency_keys_by_age", "kept_at"),
+        Index("idempotency_keys_of_conversation", "tenant_id", "conversation_id"),
+    )
 
     tenant_id: str = _text(primary_key=True)
     actor_id: str = _text(primary_key=True)
@@ -162,6 +184,8 @@ class IdempotencyKeyRow(SQLModel, table=True):
     digest: str = _text()
     reply: str = _text()
     """Status, headers and body, JSON."""
+    conversation_id: str | None = _text(nullable=True)
+    """Whose content the reply holds; it is forgotten with it."""
     kept_at: datetime = _instant()
     answering_until: datetime = _instant()
     """Until when the first request may still be on its way to another answer."""
@@ -200,6 +224,86 @@ class InterruptionRow(SQLModel, table=True):
     suspension_type: str | None = _text(nullable=True)
     source_message_id: str | None = _text(nullable=True)
     interrupted_at: datetime = _instant()
+
+
+class ApprovalRow(SQLModel, table=True):
+    """What people have approved and rejected; a projection of the TOOL_APPROVAL_DECIDED events."""
+
+    __tablename__ = "approvals"
+    __table_args__: ClassVar = (ForeignKeyConstraint(["turn_id"], ["turns.turn_id"]),)
+
+    turn_id: str = _text(primary_key=True)
+    seq: int = Field(primary_key=True)
+    """The event's sequence."""
+    tenant_id: str = _text()
+    call_id: str = _text()
+    tool_name: str = _text()
+    stage: str = _text()
+    fingerprint: str = _text()
+    is_approved: bool
+    actor_id: str = _text()
+    body: str = _text()
+    """What was shown, and what was said, JSON."""
+    requested_at: datetime = _instant()
+    decided_at: datetime = _instant()
+
+
+class ExternalCallRow(SQLModel, table=True):
+    """Calls that were handed to outside tools; written with the events that open and close them."""
+
+    __tablename__ = "external_calls"
+    __table_args__: ClassVar = (
+        ForeignKeyConstraint(["turn_id"], ["turns.turn_id"]),
+        Index("external_calls_by_age", "tenant_id", "requested_at", "turn_id", "call_id"),
+        Index(
+            "external_calls_open",
+            "tenant_id",
+            "requested_at",
+            "turn_id",
+            "call_id",
+            postgresql_where=text("status = 'open'"),
+        ),
+        CheckConstraint(
+            "status IN ('open', 'completed', 'failed', 'cancelled')",
+            name="external_calls_status_known",
+        ),
+    )
+
+    turn_id: str = _text(primary_key=True)
+    call_id: str = _text(primary_key=True)
+    tenant_id: str = _text()
+    conversation_id: str = _text()
+    agent_id: str = _text()
+    tool_name: str = _text()
+    arguments: str = _text()
+    max_result_bytes: int
+    requested_at: datetime = _instant()
+    expires_at: datetime | None = _instant(nullable=True)
+    status: str = _text()
+    claims: int = Field(default=0)
+    """Times that an executor has taken it."""
+    claimed_by: str | None = _text(nullable=True)
+    claimed_until: datetime | None = _instant(nullable=True)
+    closed_at: datetime | None = _instant(nullable=True)
+
+
+class LateResultRow(SQLModel, table=True):
+    """Results that came for calls which took none any more; no model ever reads them."""
+
+    __tablename__ = "late_results"
+    __table_args__: ClassVar = (ForeignKeyConstraint(["turn_id"], ["turns.turn_id"]),)
+
+    turn_id: str = _text(primary_key=True)
+    seq: int = Field(primary_key=True)
+    """From 1, in the order they came."""
+    tenant_id: str = _text()
+    call_id: str = _text()
+    kind: str = _text()
+    """TOOL_RESULT or TOOL_ERROR."""
+    body: str = _text()
+    """What was said, JSON."""
+    actor_id: str = _text()
+    received_at: datetime = _instant()
 
 
 class UsageRow(SQLModel, table=True):
@@ -244,6 +348,7 @@ class AuditRow(SQLModel, table=True):
     conversation_id: str | None = _text(nullable=True)
     turn_id: str | None = _text(nullable=True)
     failure_id: str | None = _text(nullable=True)
+    call_id: str | None = _text(nullable=True)
     request_id: str = _text()
     version_before: int | None = Field(default=None)
     version_after: int | None = Field(default=None)

@@ -23,11 +23,9 @@ from app.ports import (
     VersionConflict,
 )
 from app.store.changes import (
-    APPEND,
-    APPEND_AND_OPEN,
     CREATE,
     added_by,
-    append_values,
+    appending,
     create_values,
 )
 from app.store.interruptions import interruptions_of
@@ -74,8 +72,7 @@ class PostgresTurns:
         self, commit: Commit, *, claim: Claim | None = None, command: Command | None = None
     ) -> Sequence[HistoryMessage]:
         added = added_by(commit.events)
-        statement = APPEND if commit.successor is None else APPEND_AND_OPEN
-        if not await self._write(statement, append_values(commit, added, claim, command)):
+        if not await self._write(*appending(commit, added, claim, command)):
             await self._explain(commit.before, claim)
         return [
             HistoryMessage(position=position, body=message.body, call_id=_call_id(message.call_id))

@@ -1,0 +1,100 @@
+"""Turns that wait: who looks for them, those whose time is over, and what people have decided."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+import orjson
+import structlog
+from pydantic import ValidationError
+
+from app.ports import DecidedApproval, Scope, WaitingTurn
+from app.store.pool import Database, Row
+from app.store.turn_codec import TURN_COLUMNS, decode_turn
+from app.store.turns import stored_turn
+from app.turn.ids import ActorId, CallId, TurnId
+from app.turn.state import Turn
+
+_log = structlog.get_logger(__name__)
+
+_WAITING = f"""
+SELECT {TURN_COLUMNS}, t.waiting_since, c.title
+FROM turns t JOIN conversations c USING (tenant_id, conversation_id)
+WHERE t.tenant_id = $1 AND t.waiting_since IS NOT NULL
+  AND ($2::text IS NULL OR c.owner_id = $2
+       OR ($3 AND t.waits_for && ARRAY['TOOL_APPROVAL', 'EXTERNAL_TOOL']))
+  AND ($4::timestamptz IS NULL OR (t.waiting_since, t.turn_id) > ($4, $5))
+ORDER BY t.waiting_since, t.turn_id LIMIT $6
+"""
+
+_EXPIRED = f"""
+SELECT {TURN_COLUMNS} FROM turns t
+WHERE t.wait_expires_at <= $1 ORDER BY t.wait_expires_at LIMIT $2
+"""
+
+_APPROVALS = """
+SELECT seq, call_id, tool_name, stage, fingerprint, is_approved, actor_id, body, requested_at,
+       decided_at
+FROM approvals WHERE turn_id = $1 AND seq > $2 ORDER BY seq LIMIT $3
+"""
+
+
+class PostgresWaits:
+    """`ports.WaitStore` on PostgreSQL."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def waiting(
+        self,
+        scope: Scope,
+        *,
+        with_calls_of_others: bool,
+        after: tuple[datetime, TurnId] | None,
+        limit: int,
+    ) -> Sequence[WaitingTurn]:
+        since, turn_id = after or (None, None)
+        rows = await self._database.rows(
+            _WAITING, scope.tenant_id, scope.owner_id, with_calls_of_others, since, turn_id, limit
+        )
+        return [
+            WaitingTurn(
+                stored=stored_turn(row), waiting_since=row["waiting_since"], title=row["title"]
+            )
+            for row in rows
+        ]
+
+    async def expired(self, *, at: datetime, limit: int) -> Sequence[Turn]:
+        return list(_readable(await self._database.rows(_EXPIRED, at, limit)))
+
+    async def approvals(
+        self, turn_id: TurnId, *, after: int, limit: int
+    ) -> Sequence[DecidedApproval]:
+        rows = await self._database.rows(_APPROVALS, turn_id, after, limit)
+        return [_approval(row) for row in rows]
+
+
+def _readable(rows: Iterable[Row]) -> Iterable[Turn]:
+    """Without turns of a newer version of this code: they are a newer worker's (case 56)."""
+    for row in rows:
+        try:
+            yield decode_turn(row)
+        except ValidationError:  # whose text would quote the turn
+            _log.warning("turn_not_readable", turn_id=row["turn_id"], version=row["version"])
+
+
+def _approval(row: Row) -> DecidedApproval:
+    said = orjson.loads(row["body"])
+    return DecidedApproval(
+        seq=row["seq"],
+        call_id=CallId(row["call_id"]),
+        tool_name=row["tool_name"],
+        stage=row["stage"],
+        fingerprint=row["fingerprint"],
+        content=said["content"],
+        message=said["message"],
+        is_approved=row["is_approved"],
+        actor_id=ActorId(row["actor_id"]),
+        reason=said["reason"],
+        requested_at=row["requested_at"],
+        decided_at=row["decided_at"],
+    )
