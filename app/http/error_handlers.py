@@ -14,7 +14,7 @@ from app.http.problems import PROBLEMS, action_json, code_for_status, problem, p
 from app.ports import KeyTaken, OutcomeUnknown, StoreUnavailable
 from app.runner.commit import VersionMoved
 from app.services.deps import Services
-from app.services.errors import Refused
+from app.services.errors import FormInvalid, Refused
 from app.services.turns import offered
 from app.turn.errors import Rejected, RetryNotDue
 from app.turn.state import Turn
@@ -47,7 +47,9 @@ def install(app: FastAPI, services: Services) -> None:
     async def refused(request: Request, error: Exception) -> Response:
         if not isinstance(error, Refused):
             raise error
-        extra = None if error.turn is None else _what_is_true(error.turn, services)
+        extra = {} if error.turn is None else _what_is_true(error.turn, services)
+        if isinstance(error, FormInvalid):
+            extra["errors"] = [{"field": f, "problem": said} for f, said in error.fields]
         return problem(error.code, error.detail, request.scope, extra=extra)
 
     async def moved(request: Request, error: Exception) -> Response:

@@ -11,10 +11,11 @@ from app.http.sse import StreamEvent
 from app.routers.failure_schemas import failure_output
 from app.routers.message_schemas import content_output, queued_output
 from app.routers.sentences import Language
+from app.routers.wait_event_schemas import policy_data, wait_event_data
 from app.services.follow import Followed
 from app.services.principal import Principal
 from app.turn import events as e
-from app.turn.ids import Identity
+from app.turn.ids import Identity, TurnId
 from app.turn.journal import Interruption
 from app.turn.transcript import (
     AssistantMessage,
@@ -46,7 +47,7 @@ def stream_event(followed: Followed, identity: Identity, reader: Reader) -> Stre
         "sequence": sequence,
         "type": followed.event.type,
         "occurredAt": followed.occurred_at,
-        "data": event_data(followed.event, reader),
+        "data": event_data(followed.event, reader, identity.turn_id),
     }
     return StreamEvent(
         id=str(followed.cursor), type=followed.event.type, data=orjson.dumps(envelope).decode()
@@ -54,7 +55,7 @@ def stream_event(followed: Followed, identity: Identity, reader: Reader) -> Stre
 
 
 def event_data(  # noqa: C901, PLR0912 - it only routes
-    event: e.Event, reader: Reader
+    event: e.Event, reader: Reader, turn_id: TurnId
 ) -> Mapping[str, Any]:
     """The `data` of an event: what its value holds, named as on the wire."""
     match event:
@@ -70,8 +71,21 @@ def event_data(  # noqa: C901, PLR0912 - it only routes
             return _failure_data(event, reader)
         case e.ToolAttemptFailed():
             return _attempt_failed(event)
-        case e.ToolCompleted() | e.ToolFailed():
+        case e.ToolCompleted() | e.ToolFailed() | e.ToolRejected() | e.ExternalToolCompleted():
             return {"position": event.position} | _result(event.result)
+        case e.ExternalToolFailed():
+            return {"position": event.position} | _result(event.result) | {"code": event.code}
+        case (
+            e.ToolApprovalRequested()
+            | e.ToolInputRequested()
+            | e.ExternalToolRequested()
+            | e.ToolPutAside()
+            | e.ToolApprovalDecided()
+            | e.ToolInputReceived()
+            | e.ExternalToolCancelRequested()
+            | e.WaitExpired()
+        ):
+            return wait_event_data(event, turn_id)
         case e.ToolInterrupted() | e.ToolSkipped():
             return _interrupted(event)
         case e.StepRecovered():
@@ -134,9 +148,9 @@ def _failure_data(event: e.ModelFailed | e.TurnSuspended, reader: Reader) -> dic
         case e.TurnSuspended(suspension_type=kind, requested_at=requested_at):
             return {
                 "suspensionType": kind,
-                "correlationId": record and record.failure_id,
+                "correlationId": record.failure_id if record else event.call_id,
                 "requestedAt": requested_at,
-                "timeoutMillis": None,
+                **policy_data(event.policy),
                 "nextRunnableAt": event.next_runnable_at,
                 "question": event.question,
             } | shown

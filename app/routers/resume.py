@@ -92,6 +92,7 @@ ResumeBody: TypeAlias = Annotated[
     openapi_extra=may_answer(
         "turn_not_found",
         "forbidden",
+        "requester_may_not_approve",
         "turn_not_blocked",
         "turn_terminal",
         "messages_not_allowed",
@@ -99,6 +100,8 @@ ResumeBody: TypeAlias = Annotated[
         "wrong_command",
         "correlation_mismatch",
         "retry_not_due",
+        "wait_expired",
+        "result_too_large",
         "version_conflict",
         "agent_version_unavailable",
         "precondition_failed",

@@ -9,7 +9,15 @@ from datetime import datetime
 from typing import Literal, TypeAlias
 
 from app.turn.failures import FailureRecord, FailureType, TokenLimitPhase
-from app.turn.state import Failed, LimitReached, Paused, Ready, Turn, WaitingForUser
+from app.turn.state import (
+    Failed,
+    LimitReached,
+    Paused,
+    Ready,
+    Turn,
+    WaitingForCalls,
+    WaitingForUser,
+)
 from app.turn.status import PauseCause
 
 _QUALITY = re.compile(r"q=([01](?:\.\d{0,3})?)")
@@ -84,6 +92,19 @@ _FAILED: Mapping[str, _Words] = {
         "en": "A tool failed that the turn cannot do without.",
         "zh": "本轮必需的一个工具执行失败。",
     },
+    "policy_failed": {
+        "en": "The turn ended because the rules for its tools could not be asked. Nothing was done "
+        "by the tool. Send the message again.",
+        "zh": "由于无法查询工具的使用规则，本轮已结束。该工具未执行任何操作。请重新发送消息。",
+    },
+    "approval_loop": {
+        "en": "The turn ended because a tool asked again for an approval that it had.",
+        "zh": "由于一个工具重复请求已经获得的批准，本轮已结束。",
+    },
+    "wait_expired": {
+        "en": "The turn ended because nobody answered in time. Send the message again.",
+        "zh": "由于无人在限定时间内答复，本轮已结束。请重新发送消息。",
+    },
     "hook_failed": {
         "en": "The turn ended because code of its agent failed. Send the message again.",
         "zh": "由于智能体自身的代码出错，本轮已结束。请重新发送消息。",
@@ -114,6 +135,19 @@ _HELD: _Words = {
 _ASKED: _Words = {
     "en": "The agent asks you something. The turn goes on with your answer.",
     "zh": "智能体向你提出了一个问题。收到你的回答后，本轮将继续。",
+}
+
+_WAITS: Mapping[str, _Words] = {
+    "approval": {
+        "en": "A tool waits for an approval. Nothing is done before somebody approves or rejects "
+        "what it wants to do.",
+        "zh": "一个工具正在等待批准。在有人批准或拒绝之前，不会执行任何操作。",
+    },
+    "form": _ASKED,
+    "external": {
+        "en": "A tool outside is at work. The turn goes on with its result.",
+        "zh": "一个外部工具正在处理。收到其结果后，本轮将继续。",
+    },
 }
 
 _LIMIT: _Words = {
@@ -155,6 +189,8 @@ def sentence_for(turn: Turn, language: Language) -> str | None:
             return _HELD[language]
         case WaitingForUser():
             return _ASKED[language]
+        case WaitingForCalls() as state if state.first.wait is not None:
+            return _WAITS[state.first.wait.kind][language]
         case Paused(cause=cause):
             return _PAUSED[cause][language]
         case _:

@@ -1,29 +1,22 @@
 """The turn resource."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 import orjson
 from pydantic import Field
 
 from app.http.problems import action_json
 from app.ports import StoredTurn
-from app.routers.failure_schemas import FullFailure, SafeFailure, failure_output, millis
+from app.routers.failure_schemas import millis
 from app.routers.message_schemas import QueuedOutput, queued_output
 from app.routers.sentences import Language, sentence_for
+from app.routers.wait_schemas import WaitOutput, suspension_of, wait_outputs
 from app.routers.wire import Output, is_absent
 from app.services.principal import Principal
 from app.turn.actions import Action
-from app.turn.state import (
-    Completed,
-    Paused,
-    RetryScheduled,
-    ToolRetryScheduled,
-    Turn,
-    WaitingForModel,
-    WaitingForUser,
-)
+from app.turn.state import Completed, Paused, Turn
 from app.turn.status import Cursor, LimitName, PauseCause, Status
 from app.turn.transcript import StopReason
 
@@ -34,21 +27,8 @@ class ActionOutput(Output):
     command: str
     enabled: bool
     failure_id: str | None = Field(default=None, exclude_if=is_absent)
+    call_id: str | None = Field(default=None, exclude_if=is_absent)
     reason: str | None = Field(default=None, exclude_if=is_absent)
-
-
-class SuspensionOutput(Output):
-    """What the turn waits for."""
-
-    suspension_type: Literal["MODEL", "RETRY", "USER_INPUT"]
-    correlation_id: str | None
-    """The failureId; null when the turn waits for something else than its model."""
-    requested_at: datetime
-    timeout_millis: int | None
-    next_runnable_at: datetime | None
-    question: str | None
-    """What the user is asked."""
-    model_failure: SafeFailure | FullFailure | None
 
 
 class PauseOutput(Output):
@@ -87,8 +67,10 @@ class TurnOutput(Output):
     status: Status
     cursor: Cursor
     version: int
-    suspension: SuspensionOutput | None
-    waits: list[SuspensionOutput]
+    suspension: WaitOutput | None
+    """What the turn waits for; of several things the first."""
+    waits: list[WaitOutput]
+    """All of it; also what calls wait for while the turn is at work or paused."""
     pause: PauseOutput | None
     failure_id: str | None
     failure_type: str | None
@@ -163,7 +145,7 @@ def _turn_fields(
     stored: StoredTurn, *, principal: Principal, language: Language, actions: Sequence[Action]
 ) -> dict[str, Any]:
     turn = stored.turn
-    suspension = _suspension(turn, principal, language)
+    waits = [w for w in wait_outputs(turn, principal, language) if w.suspension_type != "PAUSED"]
     failure = turn.current_failure
     return {
         "turn_id": turn.identity.turn_id,
@@ -173,8 +155,8 @@ def _turn_fields(
         "status": turn.status,
         "cursor": turn.cursor,
         "version": turn.version,
-        "suspension": suspension,
-        "waits": [] if suspension is None else [suspension],
+        "suspension": suspension_of(turn, waits),
+        "waits": waits,
         "failure_id": failure and failure.failure_id,
         "failure_type": failure and failure.failure.type,
         "retry_after_millis": failure and millis(failure.failure.retry_after),
@@ -193,31 +175,6 @@ def _turn_fields(
         "created_at": turn.created_at,
         "updated_at": stored.updated_at,
     }
-
-
-_SUSPENSIONS: Mapping[Status, Literal["MODEL", "RETRY", "USER_INPUT"]] = {
-    Status.WAITING_FOR_MODEL: "MODEL",
-    Status.RETRY_SCHEDULED: "RETRY",
-    Status.WAITING_FOR_USER: "USER_INPUT",
-}
-
-
-def _suspension(turn: Turn, principal: Principal, language: Language) -> SuspensionOutput | None:
-    state = turn.state
-    if not isinstance(
-        state, WaitingForModel | RetryScheduled | ToolRetryScheduled | WaitingForUser
-    ):
-        return None
-    failure = turn.current_failure
-    return SuspensionOutput(
-        suspension_type=_SUSPENSIONS[turn.status],
-        correlation_id=failure and failure.failure_id,
-        requested_at=state.requested_at,
-        timeout_millis=None,
-        next_runnable_at=turn.due_at,
-        question=state.question if isinstance(state, WaitingForUser) else None,
-        model_failure=failure and failure_output(failure, principal, language),
-    )
 
 
 def _queue(turn: Turn) -> list[QueuedOutput]:

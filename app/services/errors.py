@@ -5,16 +5,24 @@
     ├── ConversationNotFound     likewise
     ├── NothingQueued            no turn of the conversation has a queue
     ├── Forbidden                the caller's role does not admit it
+    ├── RequesterMayNotApprove   it is for somebody else to approve
     ├── PayloadInvalid           the request says something that cannot be
+    │   └── FormInvalid          what was filled in does not fit the form
     ├── AgentVersionUnavailable  the turn's agent cannot be loaded here
     └── Contended                it lost every race; the caller may try again
 
 A class's docstring is its sentence in the problem document.
 """
 
+from collections.abc import Sequence
 from typing import ClassVar
 
+from app.ports.schema_check import FieldProblem
 from app.turn.state import Turn
+
+_MOST_FIELDS = 50
+_MOST_IN_DETAIL = 5
+_LONGEST_POINTER = 200
 
 
 class Refused(Exception):  # noqa: N818 - a refusal is an answer, not an error of ours
@@ -53,10 +61,29 @@ class Forbidden(Refused):
     code: ClassVar[str] = "forbidden"
 
 
+class RequesterMayNotApprove(Refused):
+    """Whoever asked for the turn may not approve its calls."""
+
+    code: ClassVar[str] = "requester_may_not_approve"
+
+
 class PayloadInvalid(Refused):
     """The request says something that cannot be."""
 
     code: ClassVar[str] = "payload_invalid"
+
+
+class FormInvalid(PayloadInvalid):
+    """What was filled in does not fit the form."""
+
+    def __init__(self, turn: Turn, problems: Sequence[FieldProblem]) -> None:
+        self.fields = [
+            (f"/data{each.pointer}"[:_LONGEST_POINTER], each.problem)
+            for each in problems[:_MOST_FIELDS]
+        ]
+        """Which fields do not fit, as JSON Pointers into the body, and why."""
+        said = (f"{pointer}: {problem}" for pointer, problem in self.fields[:_MOST_IN_DETAIL])
+        super().__init__("; ".join(said), turn)
 
 
 class AgentVersionUnavailable(Refused):

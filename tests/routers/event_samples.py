@@ -1,11 +1,13 @@
 """One event of every type, as docs/events.md shows them."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from app.turn import events as e
-from app.turn.agent import Effect
+from app.turn.agent import Effect, WaitPolicy
 from app.turn.failures import FailureRecord, FailureType, ModelFailure
 from app.turn.ids import (
+    ActorId,
     AgentId,
     AgentVersion,
     AttemptId,
@@ -30,6 +32,7 @@ from app.turn.transcript import (
     Usage,
     UserMessage,
 )
+from app.turn.waits import ApprovalWait, ExternalWait, FormWait
 
 AT = datetime(2026, 3, 1, 9, 30, 12, 500_000, tzinfo=UTC)
 ATTEMPT = AttemptId("step_7")
@@ -54,6 +57,16 @@ RECORD = FailureRecord(
     ),
     model_attempt=2,
     occurred_at=AT,
+)
+
+
+APPROVAL = ApprovalWait(
+    stage="policy",
+    content='{"order":"O-7","amount":20000}',
+    fingerprint="b04b09bf2ab2dca4c4ef8a23bf6e7a0e3a1f3ae6e1b2f6f3a3bd0c9a2f8f5c11",
+    message="More than 10,000.",
+    policy=WaitPolicy(timeout=timedelta(hours=1), on_expiry="keep"),
+    requested_at=AT,
 )
 
 
@@ -145,4 +158,48 @@ SAMPLES: tuple[e.Event, ...] = (
     e.InputQueued(queued=QUEUED),
     e.InputPromoted(message_id=QUEUED.message.message_id),
     e.InputWithdrawn(message_id=QUEUED.message.message_id),
+    e.ToolApprovalRequested(call_id=CALL, tool_name="refund", wait=APPROVAL),
+    e.ToolInputRequested(
+        call_id=CALL,
+        tool_name="ship",
+        wait=FormWait(
+            asked_by="tool",
+            form_key="address",
+            schema='{"type":"object","required":["city"],"properties":{"city":{"type":"string"}}}',
+            message="Where does it go?",
+            title="Address",
+            requested_at=AT,
+        ),
+    ),
+    e.ExternalToolRequested(
+        call_id=CALL,
+        tool_name="scan_parcel",
+        wait=ExternalWait(
+            arguments='{"parcel":"P-7"}',
+            max_result_bytes=65_536,
+            policy=WaitPolicy(timeout=timedelta(hours=2), on_expiry="answer_expired"),
+            requested_at=AT,
+        ),
+    ),
+    e.ToolPutAside(call_id=CALL, wait=replace(APPROVAL, requested_at=None)),
+    e.ToolApprovalDecided(
+        call_id=CALL,
+        tool_name="refund",
+        stage=APPROVAL.stage,
+        fingerprint=APPROVAL.fingerprint,
+        is_approved=False,
+        actor_id=ActorId("amy"),
+        at=AT,
+        reason="It was paid back before.",
+    ),
+    e.ToolInputReceived(call_id=CALL, data='{"city":"Tokyo"}'),
+    e.ExternalToolCancelRequested(call_id=CALL, tool_name="scan_parcel"),
+    e.WaitExpired(call_id=CALL, on_expiry="answer_expired"),
+    e.ExternalToolCompleted(position=2, result=_result(Outcome.COMPLETED, '{"weight":3}')),
+    e.ExternalToolFailed(
+        position=2, result=_result(Outcome.ERROR, "There is no such parcel."), code="not_found"
+    ),
+    e.ToolRejected(
+        position=2, result=_result(Outcome.REJECTED, "Rejected: it was paid back before.")
+    ),
 )

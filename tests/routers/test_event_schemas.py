@@ -27,7 +27,9 @@ def reader(role: Role) -> Reader:
 
 def written(event: e.Event, role: Role = Role.OPERATOR) -> dict[str, Any]:
     """The data as it goes over the wire."""
-    data: dict[str, Any] = orjson.loads(orjson.dumps(event_data(event, reader(role))))
+    data: dict[str, Any] = orjson.loads(
+        orjson.dumps(event_data(event, reader(role), IDENTITY.turn_id))
+    )
     return data
 
 
