@@ -4,7 +4,8 @@ import difflib
 import os
 import platform
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 
 from app.agents.errors import AgentError
 from app.agents.loading import load_declared
@@ -17,6 +18,7 @@ from app.store.inspection import (
     DatabaseFacts,
     DatabaseUnreachableError,
     inspect,
+    waits_left,
 )
 
 OLDEST_PYTHON = (3, 11)
@@ -110,7 +112,9 @@ def _missing_keys(settings: Settings) -> Iterator[str]:
 
 async def _database(settings: Settings) -> AsyncIterator[tuple[str, bool]]:
     try:
-        facts = await _facts(settings)
+        async with _dsn(settings) as dsn:
+            facts = await inspect(dsn)
+            left = await waits_left(dsn) if facts.revision == migrations.head() else None
     except (DatabaseUnreachableError, embedded.EmbeddedPostgresError) as error:
         yield f"database: {error}", False
         return
@@ -118,13 +122,17 @@ async def _database(settings: Settings) -> AsyncIterator[tuple[str, bool]]:
     supported = f"versions {OLDEST_SUPPORTED} to {NEWEST_SUPPORTED} are supported"
     yield f"PostgreSQL {facts.major_version} ({where}; {supported})", facts.is_supported
     yield _schema(facts)
+    if left is not None:
+        yield _waits(left)
 
 
-async def _facts(settings: Settings) -> DatabaseFacts:
+@asynccontextmanager
+async def _dsn(settings: Settings) -> AsyncGenerator[str]:
     if settings.database_url is not None:
-        return await inspect(settings.database_url)
+        yield settings.database_url
+        return
     async with embedded.running(settings.data_dir) as server:
-        return await inspect(server.dsn)
+        yield server.dsn
 
 
 def _schema(facts: DatabaseFacts) -> tuple[str, bool]:
@@ -134,3 +142,9 @@ def _schema(facts: DatabaseFacts) -> tuple[str, bool]:
     if facts.revision is None:
         return "no schema yet: the first start makes it", True
     return f"schema at {facts.revision}, not {head}: run `turnkeeper migrate`", False
+
+
+def _waits(left: int) -> tuple[str, bool]:
+    if left == 0:
+        return "waits: none is left of what has ended", True
+    return f"waits: {left} are left of what has ended; please report it", False

@@ -31,14 +31,18 @@ from app.store.audit import PostgresAudit
 from app.store.claims import PostgresClaims
 from app.store.clock import DatabaseClock
 from app.store.conversations import PostgresConversations
+from app.store.external_calls import PostgresExternalCalls
+from app.store.late_results import PostgresLateResults
 from app.store.pool import Database, connected
 from app.store.replies import PostgresReplies
 from app.store.turns import PostgresTurns
 from app.store.usage import PostgresUsage
+from app.store.waits import PostgresWaits
 from app.store.wakeups import PostgresWakeups
 from app.tools.demo import demo_tools
 from app.turn.ids import ActorId, TenantId
 from app.workers.loop import Worker, WorkerSettings
+from app.workers.sweeper import Sweeper
 
 _CLOCK_SECONDS = 60.0
 _FORGET_SECONDS = 3_600.0
@@ -128,6 +132,9 @@ def _services(
         conversations=PostgresConversations(database),
         audit=PostgresAudit(database),
         usage=PostgresUsage(database),
+        waits=PostgresWaits(database),
+        external_calls=PostgresExternalCalls(database),
+        late_results=PostgresLateResults(database),
         writer=TurnWriter(
             store=turns, wakeups=wakeups, clock=clock, catalog=catalog, new_id=new_id
         ),
@@ -176,6 +183,7 @@ def _worker(
         wakeups=services.wakeups,
         catalog=services.catalog,
         driver=driver,
+        sweeper=Sweeper(waits=services.waits, writer=services.writer, clock=services.clock),
     )
 
 

@@ -29,6 +29,17 @@ _REFUSED = HTTPStatus.BAD_REQUEST
 _LONGEST_ID = 128
 _NOBODY = "anonymous"
 
+_NAMES = {
+    ("POST", "turns"): "START_TURN",
+    ("POST", "conversations/*/turns"): "START_TURN",
+    ("POST", "conversations/*/messages"): "MESSAGE",
+    ("DELETE", "conversations/*/queue/*"): "WITHDRAW_INPUT",
+    ("POST", "conversations"): "PUT_CONVERSATION",
+    ("PUT", "conversations/*"): "PUT_CONVERSATION",
+    ("DELETE", "conversations/*"): "DELETE_CONVERSATION",
+}
+"""Commands by method and address, as `_address` writes it."""
+
 _log = structlog.get_logger("app.audit")
 
 
@@ -40,6 +51,7 @@ class Asked:
     turn_id: str | None
     conversation_id: str | None
     failure_id: str | None
+    call_id: str | None
 
 
 class CommandAudit:
@@ -93,6 +105,7 @@ class CommandAudit:
             conversation_id=_as_id(ConversationId, asked.conversation_id),
             turn_id=_as_id(TurnId, asked.turn_id),
             failure_id=asked.failure_id,
+            call_id=asked.call_id,
         )
         try:
             await self._audit.record(entry)
@@ -131,13 +144,18 @@ def _unfit(scope: Scope, body: Body, asked: Asked) -> Response | None:
 def _asked(scope: Scope, body: Body) -> Asked:
     steps = scope["path"].strip("/").split("/")
     subject = _storable(steps[1]) if len(steps) > 1 else None
-    failure_id = body.said.get("failureId")
     return Asked(
         action=_action(scope["method"], steps, body),
         turn_id=subject if steps[0] == "turns" else None,
         conversation_id=subject if steps[0] == "conversations" else None,
-        failure_id=_storable(failure_id) if isinstance(failure_id, str) else None,
+        failure_id=_named(body, "failureId"),
+        call_id=_named(body, "callId"),
     )
+
+
+def _named(body: Body, field: str) -> str | None:
+    value = body.said.get(field)
+    return _storable(value) if isinstance(value, str) else None
 
 
 def _action(method: str, steps: Sequence[str], body: Body) -> str:
@@ -148,16 +166,15 @@ def _action(method: str, steps: Sequence[str], body: Body) -> str:
             return _storable(command) if isinstance(command, str) else "RESUME"
         case ("POST", ["turns", _, "cancel" | "pause" | "run" as verb]):
             return verb.upper()
-        case ("POST", ["turns"] | ["conversations", _, "turns"]):
-            return "START_TURN"
-        case ("POST", ["conversations", _, "messages"]):
-            return "MESSAGE"
-        case ("DELETE", ["conversations", _, "queue", _]):
-            return "WITHDRAW_INPUT"
-        case ("POST", ["conversations"]) | ("PUT", ["conversations", _]):
-            return "PUT_CONVERSATION"
+        case ("POST", ["external-calls", "claim"]):
+            return "CLAIM_EXTERNAL_CALLS"
         case _:
-            return method
+            return _NAMES.get((method, _address(steps)), method)
+
+
+def _address(steps: Sequence[str]) -> str:
+    """With a star for each id: every other step of an address but the first."""
+    return "/".join("*" if n % 2 else step for n, step in enumerate(steps))
 
 
 def _storable(text: str) -> str:

@@ -3,6 +3,7 @@
 What cannot be read here never reaches a route, so the audit and the routes always read the same.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -13,6 +14,9 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Message, Receive, Scope
 
 _LARGEST_BYTES = 1024 * 1024
+_LARGEST_RESULT_BYTES = 6 * 1024 * 1024
+"""Of a command on a waiting turn, which may bring the result of an outside tool."""
+_IS_RESUME = re.compile(r"/turns/[^/]+/resume")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,9 +43,10 @@ async def read_body(scope: Scope, receive: Receive) -> Body:
     Raises:
         ClientDisconnect: the caller left before the body was complete.
     """
-    content = await _content(receive)
+    largest = _LARGEST_RESULT_BYTES if _IS_RESUME.fullmatch(scope["path"]) else _LARGEST_BYTES
+    content = await _content(receive, largest)
     if content is None:
-        return _refused("payload_too_large", f"the limit is {_LARGEST_BYTES} bytes")
+        return _refused("payload_too_large", f"the limit is {largest} bytes")
     if not content:
         return Body()
     fault = _not_plain_json(Headers(scope=scope))
@@ -69,7 +74,7 @@ def replayed(body: Body, receive: Receive) -> Receive:
     return replay
 
 
-async def _content(receive: Receive) -> bytes | None:
+async def _content(receive: Receive, largest: int) -> bytes | None:
     chunks: list[bytes] = []
     size = 0
     while True:
@@ -78,7 +83,7 @@ async def _content(receive: Receive) -> bytes | None:
             raise ClientDisconnect
         chunk: bytes = message.get("body", b"")
         size += len(chunk)
-        if size > _LARGEST_BYTES:
+        if size > largest:
             return None
         chunks.append(chunk)
         if not message.get("more_body", False):

@@ -115,6 +115,10 @@ def code_for_status(status: int) -> str:
 
 def action_json(action: Action) -> dict[str, Any]:
     """An action as turn resources and refusals carry it."""
-    optional = {"failureId": action.failure_id, "reason": action.reason}
+    optional = {
+        "failureId": action.failure_id,
+        "callId": action.call_id,
+        "reason": action.reason,
+    }
     present = {name: value for name, value in optional.items() if value is not None}
     return {"command": action.command, "enabled": action.enabled} | present

@@ -156,6 +156,13 @@ class ConversationStore(Protocol):
         """
         ...
 
+    async def delete(self, conversation_id: ConversationId, audit: AuditEntry) -> bool:
+        """Delete every row of the conversation of the entry's tenant, but those of the audit.
+
+        Whether it is gone; not so while a turn of it has not ended, or when one began meanwhile.
+        """
+        ...
+
     async def page(
         self, scope: Scope, *, before: tuple[datetime, ConversationId] | None, limit: int
     ) -> Sequence["ConversationSummary"]:

@@ -1,11 +1,11 @@
 """What turns wait for, across turns: for people who look for their work, and for executors."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol, TypeAlias
 
-from app.ports.records import AuditEntry, Scope, StoredTurn
+from app.ports.records import AuditEntry, KeptReply, Scope, StoredTurn
 from app.turn.ids import ActorId, AgentId, CallId, ConversationId, TurnId
 from app.turn.open_calls import OpenCall
 from app.turn.state import (
@@ -71,7 +71,8 @@ class WaitingTurn:
     stored: StoredTurn
     waiting_since: datetime
     title: str
-    """Its conversation's."""
+    """Its conversation's, like the owner."""
+    owner_id: ActorId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +157,10 @@ class ExternalClaim:
     lease_seconds: int
 
 
+KeepClaimed: TypeAlias = Callable[[Sequence[ExternalCall]], KeptReply | None]
+"""The reply to store for what was taken, if the request has a key."""
+
+
 class ExternalCallStore(Protocol):
     """Calls that outside tools are to do or have done."""
 
@@ -172,12 +177,15 @@ class ExternalCallStore(Protocol):
         ...
 
     async def claim(
-        self, scope: Scope, wanted: ExternalClaim, audit: AuditEntry
+        self, scope: Scope, wanted: ExternalClaim, audit: AuditEntry, keep: KeepClaimed
     ) -> Sequence[ExternalCall]:
         """Take open calls that nobody holds and whose time is not over, oldest first.
 
         Each call taken leaves a copy of the audit entry with its ids. Two executors that ask at
         once never get the same call while the lease of the first lasts.
+
+        Raises:
+            KeyTaken: a request with the same key took effect first; nothing is taken then.
         """
         ...
 

@@ -23,6 +23,7 @@ from app.services.conversations import (
     list_conversations,
     put_conversation,
 )
+from app.services.deletion import delete_conversation
 from app.services.deps import Caller, Services
 from app.turn.ids import AgentId, ConversationId
 
@@ -75,6 +76,24 @@ async def read_a_conversation(
 ) -> ConversationOutput:
     found = await get_conversation(services, caller, ConversationId(conversation_id))
     return conversation_output(found)
+
+
+@router.delete(
+    _ONE,
+    status_code=204,
+    openapi_extra=may_answer(
+        "conversation_not_found", "conversation_busy", "version_conflict", "payload_invalid"
+    ),
+)
+async def delete_a_conversation(
+    conversation_id: ConversationPath, services: ServicesDep, caller: CallerDep
+) -> None:
+    """Deletes everything that is kept of the conversation; only the audit stays, which holds ids.
+
+    A turn that waits, or has not begun, is cancelled first. One that is at work is in the way:
+    cancel it, and delete the conversation when it has ended. There is no way back.
+    """
+    await delete_conversation(services, caller, ConversationId(conversation_id))
 
 
 @router.get("", openapi_extra=may_answer("cursor_invalid", "payload_invalid"))

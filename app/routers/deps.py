@@ -69,3 +69,5 @@ ConversationPath = Annotated[str, Path(alias="conversationId", pattern=ID_PATTER
 TurnPath = Annotated[str, Path(alias="turnId")]
 Limit = Annotated[int, Query(ge=1, le=200)]
 CursorText = Annotated[str | None, Query(max_length=400)]
+LongCursorText = Annotated[str | None, Query(max_length=2_000)]
+"""Of a list whose places hold ids that a model has made."""

@@ -29,10 +29,12 @@ from app.routers.resume_schemas import (
 )
 from app.routers.turn_schemas import TurnOutput
 from app.services.answers import Answer, give_answer
+from app.services.calls import answer_call
+from app.services.commands import Commanded
 from app.services.deps import Caller, Services
 from app.services.messages import Posted, Replacement, replan
-from app.services.turns import Commanded, ResumeCommand, resume, resume_under
-from app.turn.ids import ActorId, CallId, FailureId, MessageId, TurnId
+from app.services.turns import ResumeCommand, resume, resume_under
+from app.turn.ids import CallId, FailureId, MessageId, TurnId
 from app.turn.inputs import ContinueNow, Resume, Retry, RetryModel
 
 router = APIRouter(prefix="/turns/{turnId}/resume", tags=["turns"])
@@ -117,10 +119,12 @@ async def resume_a_turn(
 
     `RETRY_MODEL` names the failure the turn waits for now. `RETRY` takes a scheduled retry that is
     due, `CONTINUE` takes it at once. `RESUME` goes on with a paused turn, for operators under other
-    limits where `changes` say so. `USER_INPUT` answers the question that the turn waits with: its
-    text becomes a message of the user's. `REPLAN_WITH_MESSAGE` closes every open call and goes on
-    with its message; the others add no message. `APPROVE_TOOL`, `REJECT_TOOL`, `TOOL_RESULT` and
-    `TOOL_ERROR` are for calls that wait for somebody outside; none does yet, so they are refused.
+    limits where `changes` say so. `USER_INPUT` answers what the user is asked: the text to a plain
+    question becomes a message of the user's, a form takes `data`. `APPROVE_TOOL` and `REJECT_TOOL`
+    are for a call that waits for an approval, `TOOL_RESULT` and `TOOL_ERROR` for one that is with
+    an outside tool; a result that comes too late is refused and kept (`GET
+    /turns/{turnId}/late-results`). `REPLAN_WITH_MESSAGE` closes every open call and goes on with
+    its message; the others add no message.
     """
 
     async def command(caller: Caller) -> Commanded | Posted:
@@ -146,20 +150,22 @@ async def _done(
             return await replan(services, caller, given, expected_version=version)
         case UserInputBody():
             call_id = None if body.call_id is None else CallId(body.call_id)
-            said = Answer(
-                turn_id=turn_id, text=body.text, call_id=call_id, has_data=body.data is not None
-            )
+            said = Answer(turn_id=turn_id, text=body.text, call_id=call_id, data=body.data)
             return await give_answer(services, caller, said, expected_version=version)
+        case ApproveToolBody() | RejectToolBody() | ToolResultBody() | ToolErrorBody():
+            given_to_call = call_command(body, caller.principal.actor_id)
+            return await answer_call(
+                services, caller, turn_id, given_to_call, expected_version=version
+            )
         case ResumeTurnBody() if (change := limit_change(body)) is not None:
             return await resume_under(services, caller, turn_id, change, expected_version=version)
         case _:
-            command = _command(body, caller.principal.actor_id)
+            command = _command(body)
             return await resume(services, caller, turn_id, command, expected_version=version)
 
 
 def _command(
-    body: RetryModelBody | FailureBody | RetryBody | ContinueBody | ResumeTurnBody | CallBody,
-    actor_id: ActorId,
+    body: RetryModelBody | FailureBody | RetryBody | ContinueBody | ResumeTurnBody,
 ) -> ResumeCommand:
     match body:
         case RetryModelBody(failure_id=failure_id) | FailureBody(failure_id=failure_id):
@@ -170,5 +176,3 @@ def _command(
             return ContinueNow()
         case ResumeTurnBody():
             return Resume()
-        case ApproveToolBody() | RejectToolBody() | ToolResultBody() | ToolErrorBody():
-            return call_command(body, actor_id)

@@ -66,17 +66,19 @@ class ResumeTurnBody(Input):
 
 
 class UserInputBody(Input):
-    """Answers the question that the turn waits with."""
+    """Answers what the user is asked."""
 
     command: Literal["USER_INPUT"]
     text: Annotated[str, Field(max_length=200_000)] | None = Field(
-        default=None, description="The answer; it becomes a message of the user's."
+        default=None,
+        description="The answer in words. To a plain question it becomes a message of the user's, "
+        "to a question of the model's the result of its call.",
     )
     call_id: Annotated[str, Field(min_length=1)] | None = Field(
-        default=None, description="For a call that waits for an answer; no call does yet."
+        default=None, description="The call that asks; needed where more than one does."
     )
     data: dict[str, JsonValue] | None = Field(
-        default=None, description="For a form that waits for values; there are no forms yet."
+        default=None, description="What is filled into a form; it must fit the wait's `schema`."
     )
 
 
@@ -84,7 +86,7 @@ CallIdText = Annotated[str, Field(min_length=1, description="The call that waits
 
 
 class ApproveToolBody(Input):
-    """Lets a call run that waits for an approval; no call does yet."""
+    """Lets a call run that waits for an approval."""
 
     command: Literal["APPROVE_TOOL"]
     call_id: CallIdText
@@ -94,7 +96,7 @@ class ApproveToolBody(Input):
 
 
 class RejectToolBody(Input):
-    """Gives a call up that waits for an approval; no call does yet."""
+    """Gives a call up that waits for an approval; the model is told why."""
 
     command: Literal["REJECT_TOOL"]
     call_id: CallIdText
@@ -102,11 +104,14 @@ class RejectToolBody(Input):
 
 
 class ToolResultBody(Input):
-    """Says what was done for a call outside; no call waits for that yet."""
+    """Says what was done for a call outside."""
 
     command: Literal["TOOL_RESULT"]
     call_id: CallIdText
-    output: JsonValue = Field(description="Any JSON but null.")
+    output: JsonValue = Field(
+        description="Any JSON but null. The model reads a text as it is, all else as JSON; "
+        "that is what `maxResultBytes` counts."
+    )
 
     @field_validator("output")
     @classmethod
@@ -118,7 +123,7 @@ class ToolResultBody(Input):
 
 
 class ToolErrorBody(Input):
-    """Says why a call could not be done outside; no call waits for that yet."""
+    """Says why a call could not be done outside; the model is told."""
 
     command: Literal["TOOL_ERROR"]
     call_id: CallIdText
@@ -145,9 +150,16 @@ def call_command(body: CallBody, actor_id: ActorId) -> CallCommand:
         case RejectToolBody(reason=reason):
             return RejectTool(call_id=call_id, actor_id=actor_id, reason=reason)
         case ToolResultBody(output=output):
-            return GiveToolResult(call_id=call_id, output=json.dumps(output))
+            return GiveToolResult(call_id=call_id, output=_as_read(output))
         case ToolErrorBody(code=code, message=message):
             return GiveToolError(call_id=call_id, code=code, message=message)
+
+
+def _as_read(output: JsonValue) -> str:
+    """What a model reads of the result: a text as it is, anything else as JSON."""
+    if isinstance(output, str):
+        return output
+    return json.dumps(output, ensure_ascii=False, separators=(",", ":"))
 
 
 def limit_change(body: ResumeTurnBody) -> LimitChange | None:

@@ -10,8 +10,9 @@ from app.routers.exchange import KEYED, ExchangeDep
 from app.routers.message_schemas import MessageBody
 from app.routers.posting import MAY_ANSWER, POSTED, DryRun, answer_to
 from app.routers.turn_schemas import PostedTurnOutput, TurnOutput
+from app.services.commands import Commanded
 from app.services.deps import Caller
-from app.services.turns import Commanded, resume
+from app.services.turns import resume
 from app.turn.ids import TurnId
 from app.turn.inputs import Run
 

@@ -23,10 +23,10 @@ from app.routers.failure_schemas import FailurePage, failure_output
 from app.routers.interruption_schemas import InterruptionOutput, InterruptionPage
 from app.routers.turn_schemas import TurnOutput, TurnPage
 from app.routers.wire import ID_PATTERN
+from app.services.commands import Commanded
 from app.services.deps import Caller
 from app.services.found import get_turn
 from app.services.turns import (
-    Commanded,
     cancel,
     list_failures,
     list_interruptions,

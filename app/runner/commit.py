@@ -42,7 +42,7 @@ from app.turn.decide import decide, decide_request
 from app.turn.events import Event
 from app.turn.evolve import advance, fold
 from app.turn.ids import TurnId
-from app.turn.inputs import Report, Request
+from app.turn.inputs import Report, Request, TimePassed
 from app.turn.start import succeed
 from app.turn.state import Turn
 
@@ -123,7 +123,21 @@ class TurnWriter:
                 raise VersionMoved(now, expected_version)
             return decide_request(now, given, at=at, agent=self._agent_of(now))
 
-        return await self._write(turn, decision, None, command_of)
+        return await self._unclaimed(turn, decision, command_of)
+
+    async def time_passed(self, turn: Turn) -> Written:
+        """Deal with the turn's waits whose time is over, on behalf of nobody (T91).
+
+        It needs no claim: whoever is faster, a person or another process, has dealt with them.
+
+        Raises:
+            VersionConflict, OutcomeUnknown: as above.
+        """
+
+        def decision(now: Turn, at: datetime) -> tuple[Event, ...]:
+            return decide_request(now, TimePassed(), at=at, agent=self._agent_of(now))
+
+        return await self._unclaimed(turn, decision, None)
 
     def _agent_of(self, turn: Turn) -> Agent | None:
         """For its words alone: a request needs no agent."""
@@ -140,6 +154,14 @@ class TurnWriter:
         return await self._write(
             turn, lambda now, at: decide(now, given, at=at, agent=agent), claim, None
         )
+
+    async def _unclaimed(
+        self, turn: Turn, decision: _Decision, command_of: CommandOf | None
+    ) -> Written:
+        try:
+            return await self._write(turn, decision, None, command_of)
+        except ClaimLost as gone:  # with its conversation: there is no claim that could be lost
+            raise VersionConflict(str(gone)) from gone
 
     async def _write(
         self,

@@ -1,18 +1,26 @@
-"""`USER_INPUT`: what a user says to the question that a turn waits with."""
+"""`USER_INPUT`: what a user says to a question, or fills into a form."""
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
+from typing import Any
 
-from app.ports import Receipt, VersionConflict
+from app.ports import Receipt
+from app.ports.schema_check import problems_in
+from app.services.commands import Commanded, carry_out
 from app.services.deps import Caller, Services
 from app.services.drafts import digest_of
-from app.services.errors import Contended
+from app.services.errors import FormInvalid
 from app.services.found import get_turn, require_agent
-from app.services.turns import Commanded
 from app.turn.ids import CallId, MessageId, TurnId
 from app.turn.inputs import FormData, UserInput
+from app.turn.state import Turn, WaitingForUser
 from app.turn.status import BLOCKED
 from app.turn.transcript import TextPart, UserMessage
+from app.turn.waits import FormWait
+
+_NO_SCHEMA = ""
+"""No form has it, so values that are for no form fit none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,42 +30,63 @@ class Answer:
     turn_id: TurnId
     text: str | None
     call_id: CallId | None
-    has_data: bool
+    data: Mapping[str, Any] | None
 
 
 async def give_answer(
     services: Services, caller: Caller, given: Answer, *, expected_version: int | None = None
 ) -> Commanded:
-    """The turn, going on with the answer as a message of the user's (T75).
+    """The turn, going on with the answer: a message of the user's, or what a call asks for.
+
+    Values are checked against the schema that the form was asked with, whatever the agent's newest
+    version says (T78, case 105).
 
     Raises:
         TurnNotFound, AgentVersionUnavailable: as their names say.
+        FormInvalid: the values do not fit the form.
         Rejected: the turn asks nothing, or this is no answer to what it asks.
         VersionMoved: it is not at `expected_version`.
         Contended: it lost every race.
     """
     stored = await get_turn(services, caller, given.turn_id)
-    if stored.turn.status in BLOCKED:
+    turn = stored.turn
+    if turn.status in BLOCKED or turn.waiting_calls:
         require_agent(services, stored)
     message_id = MessageId(services.new_id("msg"))
     content = (TextPart(text=given.text or ""),)
     said = bool(given.text and given.text.strip())
-    message = UserMessage(message_id=message_id, content=content) if said else None
-    data = FormData(values="{}", schema="") if given.has_data else None
-    asked = UserInput(message=message, call_id=given.call_id, data=data)
+    asked = UserInput(
+        message=UserMessage(message_id=message_id, content=content) if said else None,
+        call_id=given.call_id,
+        data=None if given.data is None else _checked(turn, given.call_id, given.data),
+    )
     audit = caller.entry(
         "USER_INPUT",
-        conversation_id=stored.turn.identity.conversation_id,
+        conversation_id=turn.identity.conversation_id,
         turn_id=given.turn_id,
+        call_id=given.call_id,
     )
-    receipt = Receipt(message_id=message_id, digest=digest_of(content))
-    try:
-        written = await services.writer.request(
-            stored.turn,
-            asked,
-            partial(caller.command, audit, receipt=receipt),
-            expected_version=expected_version,
-        )
-    except VersionConflict as error:
-        raise Contended(str(error)) from error
-    return Commanded(stored=written.stored, seen_version=written.seen_version)
+    is_said = isinstance(turn.state, WaitingForUser) and not given.call_id
+    receipt = Receipt(message_id=message_id, digest=digest_of(content)) if is_said else None
+    return await carry_out(
+        services, caller, stored, asked, audit, receipt=receipt, expected_version=expected_version
+    )
+
+
+def _checked(turn: Turn, call_id: CallId | None, data: Mapping[str, Any]) -> FormData:
+    schema = _schema_of(turn, call_id)
+    problems = () if schema == _NO_SCHEMA else problems_in(schema, data)
+    if problems:
+        raise FormInvalid(turn, problems)
+    values = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    return FormData(values=values, schema=schema)
+
+
+def _schema_of(turn: Turn, call_id: CallId | None) -> str:
+    """Of the form that the call waits with, or of the only one there is."""
+    schemas = [
+        call.wait.schema
+        for call in turn.waiting_calls
+        if isinstance(call.wait, FormWait) and call_id in {None, call.call_id}
+    ]
+    return schemas[0] or _NO_SCHEMA if len(schemas) == 1 else _NO_SCHEMA

@@ -13,12 +13,15 @@ from app.ports import (
     Commit,
     ConversationStore,
     ConversationSummary,
+    ExternalCallStore,
     KeptReply,
+    LateResultStore,
     NewId,
     Receipt,
     StoredTurn,
     TurnStore,
     UsageStore,
+    WaitStore,
     Wakeups,
 )
 from app.runner.commit import TurnWriter
@@ -33,6 +36,9 @@ class Services:
     conversations: ConversationStore
     audit: AuditLog
     usage: UsageStore
+    waits: WaitStore
+    external_calls: ExternalCallStore
+    late_results: LateResultStore
     writer: TurnWriter
     catalog: AgentCatalog
     wakeups: Wakeups
@@ -74,6 +80,7 @@ class Caller:
         conversation_id: ConversationId | None = None,
         turn_id: TurnId | None = None,
         failure_id: str | None = None,
+        call_id: str | None = None,
     ) -> AuditEntry:
         """The audit row of an accepted command."""
         return AuditEntry(
@@ -85,4 +92,5 @@ class Caller:
             conversation_id=conversation_id,
             turn_id=turn_id,
             failure_id=failure_id,
+            call_id=call_id,
         )

@@ -26,8 +26,13 @@ class Principal:
     @property
     def scope(self) -> Scope:
         """Operators see their whole tenant, everybody else what is theirs."""
-        owner = None if self.role is Role.OPERATOR else self.actor_id
+        owner = None if self.is_operator else self.actor_id
         return Scope(tenant_id=self.tenant_id, owner_id=owner)
+
+    @property
+    def is_operator(self) -> bool:
+        """Whether they look after their tenant, not after conversations of their own alone."""
+        return self.role is Role.OPERATOR
 
     @property
     def may_command(self) -> bool:
@@ -35,8 +40,8 @@ class Principal:
 
     @property
     def may_change_limits(self) -> bool:
-        return self.role is Role.OPERATOR
+        return self.is_operator
 
     @property
     def sees_provider_details(self) -> bool:
-        return self.role is Role.OPERATOR
+        return self.is_operator

@@ -3,14 +3,14 @@
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from typing import Any, TypeAlias
 
-from app.ports import InterruptedCall, StoredTurn, VersionConflict
+from app.ports import InterruptedCall, StoredTurn
 from app.runner.commit import VersionMoved
 from app.runner.exact_agent import exact_agent
+from app.services.commands import Commanded, carry_out
 from app.services.deps import Caller, Services
 from app.services.errors import Contended, Forbidden
 from app.services.found import get_turn, require_agent
@@ -18,14 +18,9 @@ from app.turn.actions import Action, actions
 from app.turn.failures import FailureRecord
 from app.turn.ids import ConversationId, TurnId
 from app.turn.inputs import (
-    ApproveTool,
-    CallCommand,
     Cancel,
     ContinueNow,
-    GiveToolError,
-    GiveToolResult,
     Pause,
-    RejectTool,
     Resume,
     Retry,
     RetryModel,
@@ -35,7 +30,7 @@ from app.turn.resuming import does_not_fit
 from app.turn.state import Turn
 from app.turn.status import BLOCKED, Status
 
-ResumeCommand: TypeAlias = RetryModel | Retry | ContinueNow | Resume | Run | CallCommand
+ResumeCommand: TypeAlias = RetryModel | Retry | ContinueNow | Resume | Run
 LimitChange: TypeAlias = Mapping[str, Any]
 """Fields of `Limits` with their new values."""
 
@@ -45,10 +40,6 @@ _ACTIONS = {
     ContinueNow: "CONTINUE",
     Resume: "RESUME",
     Run: "RUN",
-    ApproveTool: "APPROVE_TOOL",
-    RejectTool: "REJECT_TOOL",
-    GiveToolResult: "TOOL_RESULT",
-    GiveToolError: "TOOL_ERROR",
     Pause: "PAUSE",
     Cancel: "CANCEL",
 }
@@ -96,20 +87,6 @@ async def list_interruptions(
     return await services.turns.interruptions(turn_id, after=after, limit=limit)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Commanded:
-    """A turn after a command."""
-
-    stored: StoredTurn
-    seen_version: int
-    """The version before the command: events behind it are what the command brought."""
-
-    @property
-    def is_replay(self) -> bool:
-        """Never: without a key a command that comes again is decided anew (C20)."""
-        return False
-
-
 async def resume(
     services: Services,
     caller: Caller,
@@ -127,8 +104,7 @@ async def resume(
         Contended: it lost every race.
     """
     stored = await get_turn(services, caller, turn_id)
-    would_run = not isinstance(given, CallCommand)  # no call waits, so it is refused by state (T97)
-    if would_run and (stored.turn.status in BLOCKED or stored.turn.is_held):
+    if stored.turn.status in BLOCKED or stored.turn.is_held:
         require_agent(services, stored)
     failure_id = given.failure_id if isinstance(given, RetryModel) else None
     return await _commanded(services, caller, stored, given, failure_id, expected_version)
@@ -205,18 +181,9 @@ async def _commanded(
         turn_id=identity.turn_id,
         failure_id=failure_id,
     )
-    try:
-        written = await services.writer.request(
-            stored.turn, given, partial(caller.command, audit), expected_version=expected_version
-        )
-    except VersionConflict as error:
-        raise Contended(str(error)) from error
-    seen_version = written.seen_version
-    if written.events:
-        return Commanded(stored=written.stored, seen_version=seen_version)
-    now = await get_turn(services, caller, identity.turn_id)
-    await services.audit.record(audit, await caller.kept(now, seen_version))
-    return Commanded(stored=now, seen_version=seen_version)
+    return await carry_out(
+        services, caller, stored, given, audit, expected_version=expected_version
+    )
 
 
 async def wait_until_at_rest(

@@ -12,6 +12,7 @@ from app.ports import (
     Scope,
     StoredMessage,
 )
+from app.store.deletion import delete_conversation
 from app.store.pool import Database, Row
 from app.store.replies import keep_reply, kept_values, taken_keys
 from app.store.statements import Statement
@@ -124,6 +125,9 @@ class PostgresConversations:
         }
         with taken_keys():
             return bool(await self._database.value(_PUT.sql, *_PUT.arguments(values)))
+
+    async def delete(self, conversation_id: ConversationId, audit: AuditEntry) -> bool:
+        return await delete_conversation(self._database, conversation_id, audit)
 
     async def page(
         self, scope: Scope, *, before: tuple[datetime, ConversationId] | None, limit: int

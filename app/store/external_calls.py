@@ -9,8 +9,16 @@ lease of the first lasts.
 from collections.abc import Sequence
 from datetime import datetime
 
-from app.ports import AuditEntry, ExternalCall, ExternalClaim, ExternalStatus, Scope
+from app.ports import (
+    AuditEntry,
+    ExternalCall,
+    ExternalClaim,
+    ExternalStatus,
+    KeepClaimed,
+    Scope,
+)
 from app.store.pool import Database, Row
+from app.store.replies import keep_alone
 from app.turn.ids import AgentId, CallId, ConversationId, TurnId
 
 _COLUMNS = """
@@ -86,21 +94,26 @@ class PostgresExternalCalls:
         return [_call(row) for row in rows]
 
     async def claim(
-        self, scope: Scope, wanted: ExternalClaim, audit: AuditEntry
+        self, scope: Scope, wanted: ExternalClaim, audit: AuditEntry, keep: KeepClaimed
     ) -> Sequence[ExternalCall]:
-        rows = await self._database.rows(
-            _CLAIM,
-            scope.tenant_id,
-            scope.owner_id,
-            list(wanted.tools),
-            wanted.limit,
-            wanted.executor,
-            wanted.lease_seconds,
-            audit.actor_id,
-            audit.action,
-            audit.request_id,
-        )
-        return [_call(row) for row in rows]
+        async with self._database.together() as database:
+            rows = await database.rows(
+                _CLAIM,
+                scope.tenant_id,
+                scope.owner_id,
+                list(wanted.tools),
+                wanted.limit,
+                wanted.executor,
+                wanted.lease_seconds,
+                audit.actor_id,
+                audit.action,
+                audit.request_id,
+            )
+            claimed = [_call(row) for row in rows]
+            kept = keep(claimed)
+            if kept is not None:
+                await keep_alone(database, (audit.tenant_id, audit.actor_id), kept)
+        return claimed
 
 
 def _call(row: Row) -> ExternalCall:

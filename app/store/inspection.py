@@ -6,6 +6,8 @@ from urllib.parse import urlsplit
 
 import asyncpg
 
+from app.store.tables import NOT_TERMINAL
+
 OLDEST_SUPPORTED, NEWEST_SUPPORTED = 15, 18
 
 _ANSWERS_WITHIN_SECONDS = 10
@@ -44,6 +46,34 @@ async def inspect(dsn: str) -> DatabaseFacts:
     finally:
         await connection.close()
     return DatabaseFacts(major_version=number // 10_000, revision=revision or None)
+
+
+_WAITS_LEFT = f"""
+SELECT (SELECT count(*) FROM turns
+        WHERE waiting_since IS NOT NULL AND NOT ({NOT_TERMINAL}))
+     + (SELECT count(*) FROM turns
+        WHERE wait_expires_at IS NOT NULL AND NOT ({NOT_TERMINAL}))
+     + (SELECT count(*) FROM external_calls e JOIN turns t USING (turn_id)
+        WHERE e.status = 'open' AND (NOT (t.{NOT_TERMINAL}) OR EXISTS (
+            SELECT FROM messages m
+            WHERE (m.tenant_id, m.conversation_id, m.turn_id, m.role, m.call_id)
+                  = (t.tenant_id, t.conversation_id, t.turn_id, 'tool', e.call_id))))
+"""
+
+
+async def waits_left(dsn: str) -> int:
+    """Waits that somebody could be asked to answer although nothing waits any more; 0, or a fault.
+
+    They are those of turns that have ended, and calls outside that have their answer.
+
+    Raises:
+        DatabaseUnreachableError: it cannot be connected to within 10 seconds.
+    """
+    connection = await _connect(dsn)
+    try:
+        return int(await connection.fetchval(_WAITS_LEFT))
+    finally:
+        await connection.close()
 
 
 async def _connect(dsn: str) -> Any:  # noqa: ANN401  asyncpg ships no types of its own

@@ -27,7 +27,7 @@ _BROKEN = (
 
 
 class Database:
-    """Statements, each a transaction of its own.
+    """Statements, each a transaction of its own; but see `together`.
 
     Raises:
         StoreUnavailable: from every method, when the connection breaks or the server is away. The
@@ -55,6 +55,16 @@ class Database:
         with _unavailable_when_broken():
             await self._pool.execute(statement, *arguments)
 
+    @asynccontextmanager
+    async def together(self) -> AsyncGenerator["Database"]:
+        """Statements in one transaction: where the second needs what the first has found.
+
+        It is undone as a whole when anything is raised inside.
+        """
+        with _unavailable_when_broken():
+            async with self._pool.acquire() as connection, connection.transaction():
+                yield Database(connection)
+
 
 @asynccontextmanager
 async def connected(
@@ -62,8 +72,8 @@ async def connected(
 ) -> AsyncGenerator[Database, None]:
     """A pool of at most `size` connections, the first of them made `at_once` or when needed.
 
-    Since every statement is a transaction of its own, a connection comes back as clean as it left:
-    the pool's reset statements on every release (four of them) are left out.
+    Since every transaction ends where it began, a connection comes back as clean as it left: the
+    pool's reset statements on every release (four of them) are left out.
 
     Raises:
         StoreUnavailable: the server cannot be reached.

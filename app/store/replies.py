@@ -13,6 +13,7 @@ import asyncpg
 
 from app.ports import FoundReply, KeptReply, KeyTaken
 from app.store.pool import Database
+from app.store.statements import Statement
 from app.turn.ids import ActorId, TenantId
 
 KEPT_DAYS = 30
@@ -66,6 +67,18 @@ class PostgresReplies:
         return len(await self._database.rows(_FORGET))
 
 
+async def keep_alone(database: Database, whose: tuple[TenantId, ActorId], kept: KeptReply) -> None:
+    """Keep a reply by a statement of its own, in the transaction of its effect.
+
+    Raises:
+        KeyTaken: another request with the same key took effect first.
+    """
+    tenant_id, actor_id = whose
+    values = {"tenant_id": tenant_id, "actor_id": actor_id, **kept_values(kept)}
+    with taken_keys():
+        await database.execute(_KEEP.sql, *_KEEP.arguments(values))
+
+
 def keep_reply(source: str) -> str:
     """The part of a statement that keeps its reply, fed by the one row of `source`."""
     return f"""
@@ -97,3 +110,11 @@ def taken_keys() -> Generator[None, None, None]:
         if getattr(error, "constraint_name", None) == _KEY_CONSTRAINT:
             raise KeyTaken from error
         raise
+
+
+_KEEP = Statement(
+    f"""
+WITH asked AS (SELECT CAST(:tenant_id AS text) AS tenant_id, CAST(NULL AS text) AS conversation_id)
+{keep_reply("asked")}
+"""
+)

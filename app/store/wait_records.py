@@ -12,6 +12,7 @@ from app.turn.events import (
     ExternalToolCompleted,
     ExternalToolFailed,
     ToolApprovalDecided,
+    ToolApprovalRequested,
 )
 from app.turn.ids import CallId
 from app.turn.open_calls import OpenCall
@@ -74,13 +75,18 @@ def wait_values(commit: Commit) -> Mapping[str, object] | None:
 
 
 def _approved(commit: Commit) -> Mapping[str, list[object]]:
-    calls = {call.call_id: call.wait for call in commit.before.open_calls}
-    decided = [
-        (sequence, event, wait)
-        for sequence, event in enumerate(commit.events, start=commit.before.version + 1)
-        if isinstance(event, ToolApprovalDecided)
-        if isinstance(wait := calls[event.call_id], ApprovalWait)
-    ]
+    waits = {call.call_id: call.wait for call in commit.before.open_calls}
+    decided: list[tuple[int, ToolApprovalDecided, ApprovalWait]] = []
+    for sequence, event in enumerate(commit.events, start=commit.before.version + 1):
+        match event:
+            case ToolApprovalRequested(call_id=call_id, wait=wait):
+                waits[call_id] = wait
+            case ToolApprovalDecided(call_id=call_id):
+                asked = waits.get(call_id)
+                if isinstance(asked, ApprovalWait):
+                    decided.append((sequence, event, asked))
+            case _:
+                pass
     return {
         "approved_seq": [sequence for sequence, _, _ in decided],
         "approved_call": [event.call_id for _, event, _ in decided],

@@ -17,7 +17,7 @@ from app.turn.state import Turn
 _log = structlog.get_logger(__name__)
 
 _WAITING = f"""
-SELECT {TURN_COLUMNS}, t.waiting_since, c.title
+SELECT {TURN_COLUMNS}, t.waiting_since, c.title, c.owner_id
 FROM turns t JOIN conversations c USING (tenant_id, conversation_id)
 WHERE t.tenant_id = $1 AND t.waiting_since IS NOT NULL
   AND ($2::text IS NULL OR c.owner_id = $2
@@ -58,7 +58,10 @@ class PostgresWaits:
         )
         return [
             WaitingTurn(
-                stored=stored_turn(row), waiting_since=row["waiting_since"], title=row["title"]
+                stored=stored_turn(row),
+                waiting_since=row["waiting_since"],
+                title=row["title"],
+                owner_id=ActorId(row["owner_id"]),
             )
             for row in rows
         ]

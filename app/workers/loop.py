@@ -20,6 +20,7 @@ from app.runner.drive import Driver
 from app.runner.tasks import cancel_and_wait
 from app.turn.ids import TurnId
 from app.workers.heartbeat import Heartbeat, OpenRenewals, beating
+from app.workers.sweeper import Sweeper
 
 _log = structlog.get_logger(__name__)
 
@@ -29,7 +30,7 @@ class WorkerSettings:
     concurrency: int
     """Turns driven at once; at least 1."""
     poll_seconds: float
-    """How long a turn can go unnoticed when every hint is lost."""
+    """How long a turn can go unnoticed when every hint is lost, or a wait's end."""
     renew_seconds: float
     give_up_seconds: float
 
@@ -47,6 +48,7 @@ class Worker:
     wakeups: Wakeups
     catalog: AgentCatalog
     driver: Driver
+    sweeper: Sweeper
     _held: dict[TurnId, ClaimedTurn] = field(default_factory=dict)
     _driving: dict[TurnId, asyncio.Task[None]] = field(default_factory=dict)
 
@@ -55,14 +57,16 @@ class Worker:
 
         Never raises because of a turn or because the database is away.
         """
+        sweep = self.sweeper.run(stopping, every_seconds=self.settings.poll_seconds)
         with beating(self._heartbeat(asyncio.get_running_loop())):
+            sweeping = asyncio.create_task(sweep, name=f"sweeper of {self.name}")
             try:
                 while not stopping.is_set():
                     if not await self._claim_some(stopping):
                         await self._something_to_do(stopping)
                 await asyncio.gather(*self._driving.values(), return_exceptions=True)
             finally:
-                await cancel_and_wait(list(self._driving.values()))
+                await cancel_and_wait([sweeping, *self._driving.values()])
 
     async def _claim_some(self, stopping: asyncio.Event) -> bool:
         free = self.settings.concurrency - len(self._driving)

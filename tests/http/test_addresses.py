@@ -8,7 +8,7 @@ from tests.http.rig import PROBLEM, Rig, assert_problem
 
 TAKEN = {
     "/conversations": "GET, POST",
-    "/conversations/c": "GET, PUT",
+    "/conversations/c": "GET, PUT, DELETE",
     "/conversations/c/messages": "GET, POST",
     "/conversations/c/turns": "POST",
     "/conversations/c/queue/m": "DELETE",
@@ -20,7 +20,12 @@ TAKEN = {
     "/turns/t/pause": "POST",
     "/turns/t/failures": "GET",
     "/turns/t/interruptions": "GET",
+    "/turns/t/approvals": "GET",
+    "/turns/t/late-results": "GET",
     "/turns/t/events": "GET",
+    "/waits": "GET",
+    "/external-calls": "GET",
+    "/external-calls/claim": "POST",
     "/usage": "GET",
     "/agents": "GET",
     "/livez": "GET, HEAD",

@@ -27,8 +27,12 @@ WANTED = ExternalClaim(executor="van 7", tools=(), limit=10, lease_seconds=60)
 CLAIM = an_entry("CLAIM_EXTERNAL_CALLS")
 
 
+def nothing_kept(_claimed: object) -> None:
+    """The request has no key."""
+
+
 async def claimed(database: Database, wanted: ExternalClaim = WANTED) -> list[tuple[str, str]]:
-    found = await PostgresExternalCalls(database).claim(ALL, wanted, CLAIM)
+    found = await PostgresExternalCalls(database).claim(ALL, wanted, CLAIM, nothing_kept)
     return [(call.turn_id, call.call_id) for call in found]
 
 
@@ -65,10 +69,10 @@ async def test_two_executors_that_ask_at_once_never_get_the_same_call(database: 
 async def test_a_call_is_free_again_when_the_lease_is_over(database: Database) -> None:
     stored, calls = Stored(database), PostgresExternalCalls(database)
     await a_waiting_turn(stored, an_errand())
-    (first,) = await calls.claim(ALL, WANTED, CLAIM)
+    (first,) = await calls.claim(ALL, WANTED, CLAIM, nothing_kept)
     await let_leases_run_out(database)
 
-    (again,) = await calls.claim(ALL, replace(WANTED, executor="van 8"), CLAIM)
+    (again,) = await calls.claim(ALL, replace(WANTED, executor="van 8"), CLAIM, nothing_kept)
 
     assert (first.claims, first.claimed_by) == (1, "van 7")
     assert (again.claims, again.claimed_by) == (2, "van 8")
@@ -95,7 +99,7 @@ async def test_an_executor_gets_calls_of_its_own_tools_and_scope_only(database: 
         Scope(tenant_id=TENANT, owner_id=ActorId("bob")),
         Scope(tenant_id=TenantId("other"), owner_id=None),
     ):
-        assert await calls.claim(scope, WANTED, CLAIM) == []
+        assert await calls.claim(scope, WANTED, CLAIM, nothing_kept) == []
         assert await calls.page(scope, status=None, tools=(), after=None, limit=10) == []
     assert await claimed(database, replace(WANTED, tools=("another",))) == []
     assert await claimed(database, replace(WANTED, tools=("another", "tool_external"))) != []

@@ -73,6 +73,7 @@ def a_worker(
         wakeups=one.services.wakeups,
         catalog=known,
         driver=driver,
+        sweeper=one.worker.sweeper,
     )
 
 

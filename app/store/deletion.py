@@ -1,0 +1,69 @@
+"""Deleting a conversation: every row of it in every table, in one statement.
+
+The tables are asked which of them hold something of a conversation or of a turn, so a new one is
+not forgotten. The audit is left alone: it holds ids and no content.
+
+Races it survives. A turn that begins, or writes, while this statement runs leaves rows that the
+statement has not seen; then the foreign keys refuse it as a whole, and the caller looks again.
+"""
+
+from collections.abc import Iterator
+
+import asyncpg
+from sqlmodel import SQLModel
+
+from app.ports import AuditEntry
+from app.store.pool import Database
+from app.store.tables import NOT_TERMINAL
+from app.turn.ids import ConversationId
+
+_STAYS = "audit"
+
+
+async def delete_conversation(
+    database: Database, conversation_id: ConversationId, audit: AuditEntry
+) -> bool:
+    """Whether the conversation is gone: not so while it has a turn that has not ended."""
+    try:
+        gone = await database.value(
+            _DELETE,
+            audit.tenant_id,
+            conversation_id,
+            audit.actor_id,
+            audit.action,
+            audit.request_id,
+        )
+    except asyncpg.ForeignKeyViolationError:
+        return False  # something of it was written at this moment
+    return bool(gone)
+
+
+def _deletions() -> Iterator[str]:
+    """The part of each table, those that refer to others in front."""
+    for table in reversed(SQLModel.metadata.sorted_tables):
+        if table.name == _STAYS:
+            continue
+        if "conversation_id" in table.columns:
+            yield (
+                f"deleted_{table.name} AS (DELETE FROM {table.name} x USING ended "
+                "WHERE x.tenant_id = $1 AND x.conversation_id = $2 RETURNING 1)"
+            )
+        elif "turn_id" in table.columns:
+            yield (
+                f"deleted_{table.name} AS (DELETE FROM {table.name} x USING ended, turns_of_it t "
+                "WHERE x.turn_id = t.turn_id RETURNING 1)"
+            )
+
+
+_DELETE = f"""
+WITH turns_of_it AS (
+    SELECT turn_id, status FROM turns WHERE tenant_id = $1 AND conversation_id = $2 FOR UPDATE
+),
+ended AS (SELECT WHERE NOT EXISTS (SELECT FROM turns_of_it WHERE {NOT_TERMINAL})),
+{", ".join(_deletions())},
+audited AS (
+    INSERT INTO audit (tenant_id, actor_id, at, action, outcome, conversation_id, request_id)
+    SELECT $1, $3, clock_timestamp(), $4, 'accepted', $2, $5 FROM deleted_conversations
+)
+SELECT count(*) FROM deleted_conversations
+"""
