@@ -19,7 +19,7 @@ from app.turn.status import BLOCKED
 from app.turn.transcript import TextPart, UserMessage
 from app.turn.waits import FormWait
 
-_NO_SCHEMA = ""
+NO_SCHEMA = ""
 """No form has it, so values that are for no form fit none."""
 
 
@@ -74,19 +74,19 @@ async def give_answer(
 
 
 def _checked(turn: Turn, call_id: CallId | None, data: Mapping[str, Any]) -> FormData:
-    schema = _schema_of(turn, call_id)
-    problems = () if schema == _NO_SCHEMA else problems_in(schema, data)
+    schema = schema_of(turn, call_id)
+    problems = () if schema == NO_SCHEMA else problems_in(schema, data)
     if problems:
         raise FormInvalid(turn, problems)
     values = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     return FormData(values=values, schema=schema)
 
 
-def _schema_of(turn: Turn, call_id: CallId | None) -> str:
-    """Of the form that the call waits with, or of the only one there is."""
+def schema_of(turn: Turn, call_id: CallId | None) -> str:
+    """The frozen schema of the form that the call waits with, or of the only form there is."""
     schemas = [
         call.wait.schema
         for call in turn.waiting_calls
         if isinstance(call.wait, FormWait) and call_id in {None, call.call_id}
     ]
-    return schemas[0] or _NO_SCHEMA if len(schemas) == 1 else _NO_SCHEMA
+    return schemas[0] or NO_SCHEMA if len(schemas) == 1 else NO_SCHEMA

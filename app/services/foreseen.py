@@ -7,6 +7,7 @@ kept of it: no event, no audit row, no message id.
 from dataclasses import dataclass
 from typing import Literal
 
+from app.runner.exact_agent import exact_agent
 from app.services.deps import Caller, Services
 from app.services.drafts import Draft, opening, request_to, turn_that_has
 from app.turn.decide import decide_request
@@ -45,7 +46,13 @@ async def foresee(services: Services, caller: Caller, draft: Draft) -> Foreseen:
         conversation_id = None if is_unnamed else draft.conversation_id
         return _foreseen(brought(None, commit.events), conversation_id, None)
     turn = found.active.turn
-    events = decide_request(turn, request_to(services, draft, found.active), at=services.clock())
+    loaded = exact_agent(services.catalog, turn.identity)
+    events = decide_request(
+        turn,
+        request_to(services, draft, found.active),
+        at=services.clock(),
+        agent=None if loaded is None else loaded.agent,
+    )
     return _foreseen(brought(turn, events), draft.conversation_id, turn.identity.turn_id)
 
 

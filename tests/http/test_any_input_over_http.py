@@ -24,9 +24,7 @@ from tests.support.turns import Told
 from tests.support.visited import REPORTS, REQUESTS, Cell, Visited, missing
 from tests.turn.test_any_input_in_any_state import AnyInputAndAQueue, agents
 
-_NOT_YET = {Status.WAITING_FOR_APPROVAL, Status.WAITING_FOR_TOOL}
-"""No state is one of these so far."""
-_STATUSES = [status.value for status in Status if status not in _NOT_YET]
+_STATUSES = [status.value for status in Status]
 
 
 @pytest.fixture

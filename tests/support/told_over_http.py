@@ -18,26 +18,31 @@ import httpx
 from typing_extensions import override
 
 from app.entrypoints import api, wiring
+from app.http.auth import Authenticator
 from app.http.problems import PROBLEMS, action_json
 from app.ports import Claim, LoadedAgent
+from app.routers.message_schemas import content_output
 from app.runner.commit import TurnWriter
+from app.services.answers import schema_of
 from app.services.deps import Services
+from app.services.principal import Principal, Role
 from app.store.pool import Database, connected
 from app.turn import inputs as i
 from app.turn.actions import actions
 from app.turn.agent import Agent
 from app.turn.decide import decide
 from app.turn.effects import brought
-from app.turn.errors import Rejected, TurnTerminal
+from app.turn.errors import Rejected, TurnTerminal, WaitExpired
 from app.turn.events import Event, MessageAdded
+from app.turn.events import WaitExpired as WaitExpiredEvent
 from app.turn.evolve import advance, fold
-from app.turn.ids import AgentId, AgentVersion, FailureId, TurnId
+from app.turn.ids import AgentId, AgentVersion, FailureId, TenantId, TurnId
 from app.turn.start import succeed
 from app.turn.state import Turn
-from app.turn.transcript import UserMessage, text_of
+from app.turn.transcript import TextPart, UserMessage, text_of
 from tests.support.postgres import postgres_for_tests
 from tests.support.service import TOKEN, settings_for_tests
-from tests.support.turns import NOON, Told, a_message
+from tests.support.turns import AMY, NOON, Told, a_message
 
 _WORKER = "worker"
 _CLAIM = """
@@ -81,6 +86,8 @@ class World:
     loop: asyncio.Runner
     database: Database
     client: httpx.AsyncClient
+    amy: httpx.AsyncClient
+    """Of an operator who has asked for none of the turns, and answers their calls."""
     services: Services
     catalog: AnyAgents
     now: list[Any]
@@ -118,17 +125,26 @@ async def world(loop: asyncio.Runner, data_dir: Path) -> AsyncGenerator[World]:
                 new_id=runtime.services.new_id,
             ),
         )
-        app = api.create_app(replace(runtime, services=services))
-        client = await stack.enter_async_context(
-            httpx.AsyncClient(
-                transport=httpx.ASGITransport(app=app),
-                base_url="http://turnkeeper",
-                headers={"Authorization": f"Bearer {TOKEN}"},
-            )
-        )
+        over = replace(runtime, services=services)
+        amy = Principal(tenant_id=TenantId("default"), actor_id=AMY, role=Role.OPERATOR)
+        her_own = replace(over, authenticator=Authenticator(TOKEN, amy))
         yield World(
-            loop=loop, database=database, client=client, services=services, catalog=catalog, now=now
+            loop=loop,
+            database=database,
+            client=await stack.enter_async_context(_client(over)),
+            amy=await stack.enter_async_context(_client(her_own)),
+            services=services,
+            catalog=catalog,
+            now=now,
         )
+
+
+def _client(runtime: wiring.Runtime) -> httpx.AsyncClient:
+    return httpx.AsyncClient(
+        transport=httpx.ASGITransport(app=api.create_app(runtime)),
+        base_url="http://turnkeeper",
+        headers={"Authorization": f"Bearer {TOKEN}"},
+    )
 
 
 @dataclass(slots=True)
@@ -155,12 +171,14 @@ class ToldOverHttp(Told):
     @override
     def tell(self, given: i.Input) -> Self:
         self.world.now[0] = self.at
-        before = self.turn
+        before, given = self.turn, _of_the_form(given, self.turn)
         expected = _decided(self, given)
         if isinstance(given, i.PostMessage):
             self._check_foreseen(given, expected)
         answer = self._report(given) if isinstance(given, i.Report) else self._request(given)
         self.turn = self._stored(before.identity.turn_id)
+        if isinstance(expected, WaitExpired) and self.turn != before:
+            return self._ended_in_time(before, answer, expected)
         if isinstance(expected, Rejected):
             assert self.turn == before, "a refusal changed the turn"
             if isinstance(given, i.PostMessage) and isinstance(expected, TurnTerminal):
@@ -206,6 +224,18 @@ class ToldOverHttp(Told):
             told.tell(_of_its_own(given, told.turn))
         told.at = story.at
         return told
+
+    def _ended_in_time(
+        self, before: Turn, answer: httpx.Response | None, expected: WaitExpired
+    ) -> Self:
+        """The answer came too late, and what the end of the time does has been done meanwhile."""
+        self.last = self._journal(after=before.version)
+        assert self.last == decide(before, i.TimePassed(), at=self.at, agent=self.agent)
+        assert not all(isinstance(event, WaitExpiredEvent) for event in self.last), "it is kept"
+        assert self.turn == advance(before, self.last)
+        self.events.extend(self.last)
+        self._check_refusal(answer, expected)
+        return self
 
     def opened_again(self) -> None:
         """The message that opened the turn is answered with it, and changes nothing."""
@@ -258,18 +288,22 @@ class ToldOverHttp(Told):
         if isinstance(given, i.Withdraw):
             answer: httpx.Response = self.world.do(self.world.client.delete(path))
             return answer
-        return self._post(path, body)
+        return self._post(path, body, by_amy=isinstance(given, i.CallCommand))
 
     def _report(self, given: i.Report) -> None:
         self.world.do(self._reported(given))
 
     async def _reported(self, given: i.Report) -> None:
+        if isinstance(given, i.TimePassed):
+            await self.world.services.writer.time_passed(self.turn)
+            return
         epoch = await self.world.database.value(_CLAIM, _WORKER, self.turn.identity.turn_id)
         claim = Claim(worker=_WORKER, epoch=epoch)
         await self.world.services.writer.report(self.turn, given, self.agent, claim)
 
-    def _post(self, path: str, body: object) -> httpx.Response:
-        answer: httpx.Response = self.world.do(self.world.client.post(path, json=body))
+    def _post(self, path: str, body: object, *, by_amy: bool = False) -> httpx.Response:
+        client = self.world.amy if by_amy else self.world.client
+        answer: httpx.Response = self.world.do(client.post(path, json=body))
         return answer
 
     def _stored(self, turn_id: TurnId) -> Turn:
@@ -300,7 +334,17 @@ def _decided(told: Told, given: i.Input) -> tuple[Event, ...] | Rejected:
 
 
 def _said(message: UserMessage) -> dict[str, Any]:
-    return {"content": text_of(message.content), "messageId": message.message_id}
+    is_text = all(isinstance(part, TextPart) for part in message.content)
+    content = text_of(message.content) if is_text else content_output(message.content)
+    return {"content": content, "messageId": message.message_id}
+
+
+def _of_the_form(given: i.Input, turn: Turn) -> i.Input:
+    """Values over HTTP name no schema: they are checked against the one of the form that waits."""
+    if not isinstance(given, i.UserInput) or given.data is None:
+        return given
+    schema = schema_of(turn, given.call_id)
+    return replace(given, data=replace(given.data, schema=schema))
 
 
 def _address(  # noqa: C901 - it only routes
@@ -332,7 +376,7 @@ def _address(  # noqa: C901 - it only routes
                 "command": "USER_INPUT",
                 "text": None if message is None else text_of(message.content),
                 "callId": call_id,
-                "data": None if data is None else {"city": "Tokyo"},
+                "data": None if data is None else json.loads(data.values),
             }
             return f"{one}/resume", answer
         case i.ApproveTool() | i.RejectTool() | i.GiveToolResult() | i.GiveToolError():
@@ -350,12 +394,13 @@ def _call_command(given: i.CallCommand) -> dict[str, Any]:
         case i.RejectTool(call_id=call_id, reason=reason):
             return {"command": "REJECT_TOOL", "callId": call_id, "reason": reason}
         case i.GiveToolResult(call_id=call_id, output=output):
-            return {"command": "TOOL_RESULT", "callId": call_id, "output": json.loads(output)}
+            return {"command": "TOOL_RESULT", "callId": call_id, "output": output}
         case i.GiveToolError(call_id=call_id, code=code, message=message):
             return {"command": "TOOL_ERROR", "callId": call_id, "code": code, "message": message}
 
 
 def _as_stored(given: i.UserInput, events: Sequence[Event]) -> i.UserInput:
-    """The answer under the message id that the server has made for it."""
+    """The answer under the message id that the server has made for it, where it is a message."""
     messages = (event.message for event in events if isinstance(event, MessageAdded))
-    return replace(given, message=next(m for m in messages if isinstance(m, UserMessage)))
+    made = next((m for m in messages if isinstance(m, UserMessage)), given.message)
+    return replace(given, message=made)
