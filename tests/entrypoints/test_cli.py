@@ -10,8 +10,16 @@ from app.store.inspection import inspect
 from tests.entrypoints.command import Command
 from tests.store.embedded_children import postmaster_pid, runs
 from tests.support.folders import reachable_folder
-from tests.support.postgres import PostgresServer
+from tests.support.postgres import PostgresServer, query
 
+A_LEFT_OVER_WAIT = """
+WITH c AS (
+    INSERT INTO conversations VALUES ('default', 'c1', 'ann', 'clerk', '', now(), now())
+)
+INSERT INTO turns (turn_id, tenant_id, conversation_id, agent_id, agent_version, status, version,
+                   body, created_at, updated_at, stop_requested, claim_epoch, waiting_since)
+VALUES ('t1', 'default', 'c1', 'clerk', '1', 'CANCELLED', 1, '{}', now(), now(), false, 0, now())
+"""
 ANY_PORT = {"TURNKEEPER_PORT": "0", "TURNKEEPER_WORKER_HEALTH_PORT": "0"}
 
 
@@ -112,6 +120,19 @@ def test_the_doctor_finds_nothing_where_all_is_well(database_dsn: str, tmp_path:
     assert status == 0
     assert {line.split()[0] for line in printed.splitlines()} == {"ok"}
     assert f"schema at revision {migrations.head()}" in printed
+    assert "waits: none is left" in printed
+
+
+async def test_the_doctor_finds_waits_that_are_left_of_a_turn_that_has_ended(
+    database_dsn: str, tmp_path: Path
+) -> None:
+    await query(database_dsn, A_LEFT_OVER_WAIT)  # which no commit of ours could make
+
+    with Command("doctor", DATABASE_URL=database_dsn, TURNKEEPER_DATA_DIR=str(tmp_path)) as command:
+        status, printed = command.ended()
+
+    assert status == 1
+    assert "problem  waits: 1 are left of what has ended" in printed
 
 
 def test_the_doctor_names_each_problem_and_its_remedy(tmp_path: Path) -> None:

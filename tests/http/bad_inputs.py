@@ -29,7 +29,8 @@ START = ("POST", "/conversations/{conversation}/turns")
 START_ANEW = ("POST", "/turns")
 PUT = ("PUT", "/conversations/{conversation}")
 MAKE = ("POST", "/conversations")
-COMMANDS = (RESUME, MESSAGE, START, START_ANEW, PUT, MAKE)
+CLAIM = ("POST", "/external-calls/claim")
+COMMANDS = (RESUME, MESSAGE, START, START_ANEW, PUT, MAKE, CLAIM)
 GETS = (
     "/turns",
     "/turns/{turn}",
@@ -37,11 +38,23 @@ GETS = (
     "/conversations",
     "/conversations/{conversation}",
     "/conversations/{conversation}/messages",
+    "/turns/{turn}/approvals",
+    "/turns/{turn}/late-results",
+    "/waits",
+    "/external-calls",
     "/agents",
+)
+_LISTS = (
+    "/turns",
+    "/conversations",
+    "/conversations/{conversation}/messages",
+    "/waits",
+    "/external-calls",
 )
 _JSON = (("Content-Type", b"application/json"),)
 _FIELDS = {
-    RESUME: ("command", "failureId"),
+    RESUME: ("command", "failureId", "callId", "text", "data", "output", "reason", "code"),
+    CLAIM: ("tools", "limit", "leaseSeconds"),
     MESSAGE: ("content", "messageId", "agentId", "whenRunning", "hold"),
     START: ("content", "messageId", "agentId", "whenRunning", "hold"),
     START_ANEW: ("content", "messageId", "agentId", "whenRunning", "hold"),
@@ -275,6 +288,9 @@ def _ids(chance: random.Random) -> Iterator[Request]:
         ("POST", "/conversations/{id}/messages"),
         ("POST", "/conversations/{id}/turns"),
         ("POST", "/turns/{id}/run"),
+        ("GET", "/turns/{id}/approvals"),
+        ("GET", "/turns/{id}/late-results"),
+        ("DELETE", "/conversations/{id}"),
     ]
     cases = [(template, odd) for template in templates for odd in _ODD_IDS]
     for (method, path), odd in chance.sample(cases, PER_KIND + 15):
@@ -291,9 +307,9 @@ def _ids(chance: random.Random) -> Iterator[Request]:
 def _queries(chance: random.Random) -> Iterator[Request]:
     """Filters that cannot be, on the lists and streams that have them."""
     known = {
-        "limit": ("/turns", "/conversations", "/conversations/{conversation}/messages"),
-        "cursor": ("/turns", "/conversations", "/conversations/{conversation}/messages"),
-        "status": ("/turns",),
+        "limit": _LISTS,
+        "cursor": _LISTS,
+        "status": ("/turns", "/external-calls"),
         "conversationId": ("/turns",),
         "after": ("/turns/{turn}/events",),
     }

@@ -1,13 +1,8 @@
 """The machine of all inputs, over HTTP and the real store: no difference from the core alone."""
 
-import asyncio
 from collections import Counter
-from collections.abc import Generator
 from dataclasses import replace
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
-import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import rule, run_state_machine_as_test
 from typing_extensions import override
@@ -18,23 +13,15 @@ from app.turn.errors import Rejected
 from app.turn.ids import MessageId
 from app.turn.status import Status
 from tests.support.sizes import size
-from tests.support.told_over_http import ToldOverHttp, World, world
+from tests.support.told_over_http import ToldOverHttp
 from tests.support.transitions import INPUTS, STATES
 from tests.support.turns import Told
 from tests.support.visited import REPORTS, REQUESTS, Cell, Visited, missing
+from tests.support.world import World
+from tests.support.world import here as here  # noqa: PLC0414 - a fixture
 from tests.turn.test_any_input_in_any_state import AnyInputAndAQueue, agents
 
 _STATUSES = [status.value for status in Status]
-
-
-@pytest.fixture
-def here() -> Generator[World]:
-    with TemporaryDirectory() as folder, asyncio.Runner() as loop:
-        context = world(loop, Path(folder))
-        try:
-            yield loop.run(context.__aenter__())
-        finally:
-            loop.run(context.__aexit__(None, None, None))
 
 
 def test_over_http_and_the_store_a_turn_becomes_what_the_core_says(here: World) -> None:

@@ -1,25 +1,20 @@
 """`dryRun=true`: what a message would do, compared with what the same message then does."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, get_args
 
 import httpx
 import pytest
+from sqlmodel import SQLModel
 
-from app.ports import Commit
 from app.routers.message_schemas import MessageBody
-from app.store.pool import Database, connected
 from app.turn import events as e
-from app.turn.evolve import advance
-from app.turn.ids import FailureId, TurnId
-from tests.http.rig import Rig, assert_problem, fresh_id, running_rig
-from tests.support.postgres import PostgresServer
+from tests.http.rig import assert_problem, fresh_id
+from tests.routers.stage import OPENING, Stage
 from tests.support.transitions import STATES
-from tests.support.turns import Told
 
 MODES = get_args(MessageBody.model_fields["when_running"].annotation)
-OPENING = {"content": "hello", "messageId": "m1"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,83 +37,27 @@ SAYINGS: Mapping[str, Said] = {
     "a start with a known one": Said(body=OPENING, route="turns"),
 }
 
-_TABLES = (
-    "conversations",
-    "turns",
-    "turn_events",
-    "messages",
-    "received",
-    "model_failures",
-    "audit",
-    "idempotency_keys",
-)
 _EVERYTHING = " UNION ALL ".join(
     f"SELECT '{table}', md5(string_agg(t::text, ' ' ORDER BY t::text)) FROM {table} t"  # noqa: S608
-    for table in _TABLES
+    for table in SQLModel.metadata.tables
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
-    """A service without a worker: turns stay in the state a test has put them into."""
-
-    rig: Rig
-    database: Database
-
-    async def in_state(self, told: Told) -> dict[str, Any]:
-        """A turn of a conversation of its own, to which has happened what was told."""
-        answer = await self.rig.post(
-            f"/conversations/{fresh_id()}/messages",
-            OPENING | {"agentId": "clerk", "hold": told.turn.is_held},
-        )
-        turn_id = answer.json()["turnId"]
-        turns = self.rig.service.runtime.services.turns
-        turn = await turns.load(TurnId(turn_id))
-        assert turn is not None
-        events = [_of_its_own(event) for event in told.events[turn.version :]]
-        if events:
-            after = advance(turn, events)
-            await turns.append(Commit(before=turn, after=after, events=events, at=told.at))
-        return await self.rig.service.turn(turn_id)
-
-    async def say(self, said: Said, conversation: str, *, dry: bool = False) -> httpx.Response:
-        path = f"/conversations/{conversation}/{said.route}"
-        return await self.rig.post(f"{path}?dryRun=true" if dry else path, said.body)
-
-    async def everything(self) -> list[tuple[object, ...]]:
-        """What the whole database holds, in short."""
-        return [tuple(row.values()) for row in await self.database.rows(_EVERYTHING)]
-
-    async def brought(self, turn: dict[str, Any], answer: httpx.Response) -> Sequence[e.Event]:
-        """The events that an accepted message has brought."""
-        body = answer.json()
-        after = turn["version"] if body["turnId"] == turn["turnId"] else 0
-        turns = self.rig.service.runtime.services.turns
-        rows = await turns.journal(TurnId(body["turnId"]), after=after, limit=100)
-        return [event for row in rows for event in row.events]
+async def everything(stage: Stage) -> list[tuple[object, ...]]:
+    """What the whole database holds, in short."""
+    return [tuple(row.values()) for row in await stage.database.rows(_EVERYTHING)]
 
 
-def _of_its_own(event: e.Event) -> e.Event:
-    """A failure's id is its own in the whole database."""
-    match event:
-        case e.ModelFailed(record=record):
-            return replace(event, record=replace(record, failure_id=FailureId(fresh_id())))
-        case _:
-            return event
+async def say(stage: Stage, said: Said, conversation: str, *, dry: bool = False) -> httpx.Response:
+    path = f"/conversations/{conversation}/{said.route}"
+    return await stage.rig.post(f"{path}?dryRun=true" if dry else path, said.body)
 
 
-@pytest.fixture(scope="module")
-async def stage(
-    postgres_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncGenerator[Stage]:
-    dsn = await postgres_server.fresh_database()
-    folder = tmp_path_factory.mktemp("dry")
-    async with (
-        running_rig(dsn, folder, with_worker=False) as rig,
-        connected(dsn, size=1) as database,
-    ):
-        yield Stage(rig=rig, database=database)
-    await postgres_server.drop_database(dsn)
+async def brought(stage: Stage, turn: dict[str, Any], answer: httpx.Response) -> Sequence[e.Event]:
+    """The events that an accepted message has brought."""
+    body = answer.json()
+    after = turn["version"] if body["turnId"] == turn["turnId"] else 0
+    return await stage.events_behind(body["turnId"], after)
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -126,17 +65,17 @@ async def test_a_dry_run_says_what_then_happens_and_changes_nothing(
     stage: Stage, state: str
 ) -> None:
     turns = {name: await stage.in_state(STATES[state]()) for name in SAYINGS}
-    before = await stage.everything()
+    before = await everything(stage)
 
     foreseen = {
-        name: await stage.say(said, turns[name]["conversationId"], dry=True)
+        name: await say(stage, said, turns[name]["conversationId"], dry=True)
         for name, said in SAYINGS.items()
     }
 
-    assert await stage.everything() == before
+    assert await everything(stage) == before
     for name, said in SAYINGS.items():
         assert foreseen[name].status_code == 200, (name, foreseen[name].text)
-        answer = await stage.say(said, turns[name]["conversationId"])
+        answer = await say(stage, said, turns[name]["conversationId"])
         assert foreseen[name].json() == await what_happened(stage, turns[name], answer), name
 
 
@@ -156,7 +95,7 @@ async def what_happened(
     if body["turnId"] != turn["turnId"]:
         return told | {"effect": "OPEN"}
     told |= {"turnId": turn["turnId"]}
-    events = await stage.brought(turn, answer)
+    events = await brought(stage, turn, answer)
     closes = [_closed(event) for event in events if isinstance(event, e.ToolInterrupted)]
     return told | {"effect": _effect(turn, events, closes), "closes": closes}
 
@@ -187,7 +126,7 @@ def _effect(
 async def test_a_replan_names_the_calls_it_would_close_in_their_order(stage: Stage) -> None:
     turn = await stage.in_state(STATES["PAUSED, a tool is next"]())
 
-    foreseen = await stage.say(Said(body={"content": "x"}), turn["conversationId"], dry=True)
+    foreseen = await say(stage, Said(body={"content": "x"}), turn["conversationId"], dry=True)
 
     assert foreseen.json() == {
         "effect": "REPLAN",
@@ -202,8 +141,8 @@ async def test_a_refusal_is_the_problem_word_for_word(stage: Stage) -> None:
     turn = await stage.in_state(STATES["RUNNING, a model call is begun"]())
     said = Said(body={"content": "x"})
 
-    foreseen = (await stage.say(said, turn["conversationId"], dry=True)).json()
-    refused = await stage.say(said, turn["conversationId"])
+    foreseen = (await say(stage, said, turn["conversationId"], dry=True)).json()
+    refused = await say(stage, said, turn["conversationId"])
 
     assert (foreseen["effect"], foreseen["turnId"]) == ("REFUSE", turn["turnId"])
     assert foreseen["problem"] == assert_problem(refused, 409, "conversation_busy")
@@ -212,7 +151,7 @@ async def test_a_refusal_is_the_problem_word_for_word(stage: Stage) -> None:
 
 @pytest.mark.parametrize("route", ["messages", "turns"])
 async def test_a_dry_run_makes_no_conversation_and_takes_no_id(stage: Stage, route: str) -> None:
-    conversation, before = fresh_id(), await stage.everything()
+    conversation, before = fresh_id(), await everything(stage)
     path = f"/conversations/{conversation}/{route}?dryRun=true"
 
     for content in ("one", "another"):
@@ -225,7 +164,7 @@ async def test_a_dry_run_makes_no_conversation_and_takes_no_id(stage: Stage, rou
             "closes": [],
             "problem": None,
         }
-    assert await stage.everything() == before
+    assert await everything(stage) == before
 
 
 async def test_a_dry_run_without_a_conversation_knows_a_known_message(stage: Stage) -> None:
@@ -248,10 +187,10 @@ async def test_a_dry_run_without_a_conversation_knows_a_known_message(stage: Sta
 
 async def test_a_dry_run_leaves_its_key_unused(stage: Stage) -> None:
     said, key = {"content": "hello", "agentId": "clerk"}, fresh_id()
-    before = await stage.everything()
+    before = await everything(stage)
 
     dry = [await stage.rig.post("/turns?dryRun=true", said, Idempotency_Key=key) for _ in range(2)]
-    assert await stage.everything() == before
+    assert await everything(stage) == before
     taken = await stage.rig.post("/turns", said, Idempotency_Key=key)
 
     assert [answer.json()["effect"] for answer in dry] == ["OPEN", "OPEN"]

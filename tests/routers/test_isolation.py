@@ -38,11 +38,16 @@ async def stranger(rig: Rig, actor: str, tenant: str) -> AsyncGenerator[Stranger
         ("GET", "/turns/{turn}/events?after=999", None),
         ("GET", "/turns/{turn}/failures", None),
         ("GET", "/turns/{turn}/interruptions", None),
+        ("GET", "/turns/{turn}/approvals", None),
+        ("GET", "/turns/{turn}/late-results", None),
         ("POST", "/turns/{turn}/resume", {"failureId": "x"}),
+        ("POST", "/turns/{turn}/resume", {"command": "APPROVE_TOOL", "callId": "x"}),
+        ("POST", "/turns/{turn}/resume", {"command": "TOOL_RESULT", "callId": "x", "output": 1}),
         ("POST", "/turns/{turn}/resume", {"command": "CONTINUE"}),
         ("POST", "/turns/{turn}/cancel", None),
         ("POST", "/turns/{turn}/run", None),
         ("GET", "/conversations/{conversation}", None),
+        ("DELETE", "/conversations/{conversation}", None),
         ("GET", "/conversations/{conversation}/messages", None),
         ("GET", "/turns?conversationId={conversation}", None),
     ],
@@ -79,8 +84,10 @@ async def test_it_is_in_no_list(rig: Rig, still: dict[str, Any], actor: str, ten
     async with stranger(rig, actor, tenant) as other:
         turns = await other.client.get("/turns?limit=200")
         conversations = await other.client.get("/conversations?limit=200")
+        waits = await other.client.get("/waits?limit=200")
 
     assert still["turnId"] not in turns.text
+    assert still["turnId"] not in waits.text
     assert still["conversationId"] not in conversations.text
 
 

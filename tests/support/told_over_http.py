@@ -5,44 +5,33 @@ what came of it against what the core alone would have said: the answer and its 
 turn in every field, the journal, and that a refusal leaves all of it untouched.
 """
 
-import asyncio
 import json
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, Self
 
 import httpx
 from typing_extensions import override
 
-from app.entrypoints import api, wiring
-from app.http.auth import Authenticator
 from app.http.problems import PROBLEMS, action_json
-from app.ports import Claim, LoadedAgent
+from app.ports import Claim
 from app.routers.message_schemas import content_output
-from app.runner.commit import TurnWriter
 from app.services.answers import schema_of
-from app.services.deps import Services
-from app.services.principal import Principal, Role
-from app.store.pool import Database, connected
 from app.turn import inputs as i
 from app.turn.actions import actions
-from app.turn.agent import Agent
 from app.turn.decide import decide
 from app.turn.effects import brought
 from app.turn.errors import Rejected, TurnTerminal, WaitExpired
 from app.turn.events import Event, MessageAdded
 from app.turn.events import WaitExpired as WaitExpiredEvent
 from app.turn.evolve import advance, fold
-from app.turn.ids import AgentId, AgentVersion, FailureId, TenantId, TurnId
+from app.turn.ids import FailureId, TurnId
 from app.turn.start import succeed
 from app.turn.state import Turn
 from app.turn.transcript import TextPart, UserMessage, text_of
-from tests.support.postgres import postgres_for_tests
-from tests.support.service import TOKEN, settings_for_tests
-from tests.support.turns import AMY, NOON, Told, a_message
+from tests.support.turns import Told, a_message
+from tests.support.world import World
 
 _WORKER = "worker"
 _CLAIM = """
@@ -50,101 +39,6 @@ UPDATE turns SET claimed_by = $1, claim_epoch = claim_epoch + 1,
                  claimed_until = clock_timestamp() + interval '1 hour'
 WHERE turn_id = $2 RETURNING claim_epoch
 """
-
-
-class AnyAgents:
-    """A catalog that takes any agent at any time, each under a version of its own."""
-
-    def __init__(self) -> None:
-        self._loaded: dict[tuple[AgentId, AgentVersion], LoadedAgent] = {}
-
-    def add(self, agent: Agent) -> Agent:
-        """The agent under a version that nobody else has; it is the current one from now on."""
-        version = AgentVersion(str(len(self._loaded)))
-        agent = replace(agent, version=version)
-        self._loaded[agent.agent_id, version] = LoadedAgent(agent=agent, tools={})
-        return agent
-
-    def current(self, agent_id: AgentId | None) -> LoadedAgent | None:
-        del agent_id  # all are versions of one
-        return next(reversed(self._loaded.values()), None)
-
-    def load(self, agent_id: AgentId, version: AgentVersion) -> LoadedAgent | None:
-        return self._loaded.get((agent_id, version))
-
-    def all(self) -> Sequence[Agent]:
-        return tuple(each.agent for each in self._loaded.values())
-
-    def versions(self) -> Sequence[tuple[AgentId, AgentVersion]]:
-        return tuple(self._loaded)
-
-
-@dataclass(slots=True, kw_only=True)
-class World:
-    """The service without a worker, its clock and its agents in the test's hand."""
-
-    loop: asyncio.Runner
-    database: Database
-    client: httpx.AsyncClient
-    amy: httpx.AsyncClient
-    """Of an operator who has asked for none of the turns, and answers their calls."""
-    services: Services
-    catalog: AnyAgents
-    now: list[Any]
-    """One element: the time."""
-    conversations: int = 0
-
-    def do(self, coroutine: Any) -> Any:  # noqa: ANN401 - whatever it gives
-        return self.loop.run(coroutine)
-
-    def fresh_conversation(self) -> str:
-        self.conversations += 1
-        return f"c-{self.conversations}"
-
-
-@asynccontextmanager
-async def world(loop: asyncio.Runner, data_dir: Path) -> AsyncGenerator[World]:
-    """The service over a database of its own, until the block ends."""
-    async with AsyncExitStack() as stack:
-        server = await stack.enter_async_context(postgres_for_tests())
-        dsn = await server.fresh_database()
-        database = await stack.enter_async_context(connected(dsn, size=1))
-        runtime = await stack.enter_async_context(
-            wiring.build(settings_for_tests(data_dir), dsn, stopping=asyncio.Event())
-        )
-        now, catalog = [NOON], AnyAgents()
-        services = replace(
-            runtime.services,
-            catalog=catalog,
-            clock=lambda: now[0],
-            writer=TurnWriter(
-                store=runtime.services.turns,
-                wakeups=runtime.services.wakeups,
-                clock=lambda: now[0],
-                catalog=catalog,
-                new_id=runtime.services.new_id,
-            ),
-        )
-        over = replace(runtime, services=services)
-        amy = Principal(tenant_id=TenantId("default"), actor_id=AMY, role=Role.OPERATOR)
-        her_own = replace(over, authenticator=Authenticator(TOKEN, amy))
-        yield World(
-            loop=loop,
-            database=database,
-            client=await stack.enter_async_context(_client(over)),
-            amy=await stack.enter_async_context(_client(her_own)),
-            services=services,
-            catalog=catalog,
-            now=now,
-        )
-
-
-def _client(runtime: wiring.Runtime) -> httpx.AsyncClient:
-    return httpx.AsyncClient(
-        transport=httpx.ASGITransport(app=api.create_app(runtime)),
-        base_url="http://turnkeeper",
-        headers={"Authorization": f"Bearer {TOKEN}"},
-    )
 
 
 @dataclass(slots=True)
@@ -235,6 +129,14 @@ class ToldOverHttp(Told):
         assert self.turn == advance(before, self.last)
         self.events.extend(self.last)
         self._check_refusal(answer, expected)
+        return self
+
+    def looked_at(self) -> Self:
+        """What others have brought meanwhile is its last."""
+        before = self.turn.version
+        self.turn = self._stored(self.turn.identity.turn_id)
+        self.last = self._journal(after=before)
+        self.events.extend(self.last)
         return self
 
     def opened_again(self) -> None:
