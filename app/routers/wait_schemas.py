@@ -18,8 +18,6 @@ from app.turn.open_calls import OpenCall
 from app.turn.state import State, Turn, WaitingForUser
 from app.turn.waits import ApprovalStage, ApprovalWait, ExternalWait, FormWait
 
-_FOR_EVER: dict[str, Any] = {"timeout_millis": None, "expires_at": None, "on_expiry": None}
-
 
 class WaitOutput(Output):
     """One thing that a turn waits for; what this kind of wait does not have is null."""
@@ -47,6 +45,8 @@ class WaitOutput(Output):
     stage: ApprovalStage | None = None
     fingerprint: str | None = None
     """Of what is to be approved; sent back, so that no other request is."""
+    excludes_requester: bool | None = None
+    """Whether the conversation's owner may reject the call, and not approve it."""
     message: str | None = None
     """Why it is asked, in the words of whoever asks."""
     title: str | None = None
@@ -111,7 +111,12 @@ def _of_call(turn: Turn, waited: WaitedFor, call: OpenCall) -> dict[str, Any]:
     }
     match wait:
         case ApprovalWait(content=content, stage=stage, fingerprint=fingerprint):
-            asked = {"arguments": content, "stage": stage, "fingerprint": fingerprint}
+            asked = {
+                "arguments": content,
+                "stage": stage,
+                "fingerprint": fingerprint,
+                "excludes_requester": wait.excludes_requester,
+            }
             return known | asked | {"message": wait.message}
         case FormWait(title=title, form_key=form_key, schema=schema):
             form = {"title": title, "form_key": form_key, "asked_by": wait.asked_by}
@@ -121,6 +126,9 @@ def _of_call(turn: Turn, waited: WaitedFor, call: OpenCall) -> dict[str, Any]:
             key = idempotency_key(turn.identity.turn_id, call.call_id)
             errand = {"arguments": arguments, "max_result_bytes": most, "idempotency_key": key}
             return known | errand
+
+
+_FOR_EVER: dict[str, Any] = {"timeout_millis": None, "expires_at": None, "on_expiry": None}
 
 
 def _time(policy: WaitPolicy, since: datetime) -> dict[str, Any]:

@@ -44,7 +44,7 @@ WHERE {_IN_SCOPE}
 ORDER BY e.requested_at, e.turn_id, e.call_id LIMIT $8
 """
 
-_CLAIM = f"""
+CLAIM = f"""
 WITH free AS (
     SELECT e.turn_id, e.call_id FROM external_calls e
     WHERE {_IN_SCOPE}
@@ -70,6 +70,7 @@ audited AS (
 )
 SELECT * FROM claimed ORDER BY requested_at, turn_id, call_id
 """
+"""So many ($4) for an executor ($5), for so many seconds ($6); for the audit: $7 to $9."""
 
 
 class PostgresExternalCalls:
@@ -98,7 +99,7 @@ class PostgresExternalCalls:
     ) -> Sequence[ExternalCall]:
         async with self._database.together() as database:
             rows = await database.rows(
-                _CLAIM,
+                CLAIM,
                 scope.tenant_id,
                 scope.owner_id,
                 list(wanted.tools),

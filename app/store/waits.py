@@ -16,7 +16,7 @@ from app.turn.state import Turn
 
 _log = structlog.get_logger(__name__)
 
-_WAITING = f"""
+WAITING = f"""
 SELECT {TURN_COLUMNS}, t.waiting_since, c.title, c.owner_id
 FROM turns t JOIN conversations c USING (tenant_id, conversation_id)
 WHERE t.tenant_id = $1 AND t.waiting_since IS NOT NULL
@@ -25,11 +25,14 @@ WHERE t.tenant_id = $1 AND t.waiting_since IS NOT NULL
   AND ($4::timestamptz IS NULL OR (t.waiting_since, t.turn_id) > ($4, $5))
 ORDER BY t.waiting_since, t.turn_id LIMIT $6
 """
+"""Of a tenant ($1), of an owner in it or of all ($2), with what anybody may answer of others ($3),
+behind a place ($4, $5)."""
 
-_EXPIRED = f"""
+EXPIRED = f"""
 SELECT {TURN_COLUMNS} FROM turns t
 WHERE t.wait_expires_at <= $1 ORDER BY t.wait_expires_at LIMIT $2
 """
+"""Turns with a wait that is over at a moment ($1)."""
 
 _APPROVALS = """
 SELECT seq, call_id, tool_name, stage, fingerprint, is_approved, actor_id, body, requested_at,
@@ -54,7 +57,7 @@ class PostgresWaits:
     ) -> Sequence[WaitingTurn]:
         since, turn_id = after or (None, None)
         rows = await self._database.rows(
-            _WAITING, scope.tenant_id, scope.owner_id, with_calls_of_others, since, turn_id, limit
+            WAITING, scope.tenant_id, scope.owner_id, with_calls_of_others, since, turn_id, limit
         )
         return [
             WaitingTurn(
@@ -67,7 +70,7 @@ class PostgresWaits:
         ]
 
     async def expired(self, *, at: datetime, limit: int) -> Sequence[Turn]:
-        return list(_readable(await self._database.rows(_EXPIRED, at, limit)))
+        return list(_readable(await self._database.rows(EXPIRED, at, limit)))
 
     async def approvals(
         self, turn_id: TurnId, *, after: int, limit: int

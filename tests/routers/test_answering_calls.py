@@ -86,6 +86,7 @@ async def test_whoever_asked_may_be_kept_from_approving_but_not_from_rejecting(
         X_Request_Id=request,
     )
 
+    assert first["suspension"]["excludesRequester"]
     assert "'default'" in assert_problem(refused, 403, "requester_may_not_approve")["detail"]
     assert await unchanged(stage.rig, first)
     [row] = await stage.rig.rows("SELECT * FROM audit WHERE request_id = $1", request)

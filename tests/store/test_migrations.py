@@ -3,12 +3,13 @@
 import asyncio
 import sys
 
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Connection
 from sqlmodel import SQLModel
 
-from app.store.migrations import head
+from app.store.migrations import config, head, upgrade
 from app.store.migrations.engine import engine_for
 from tests.support.postgres import PostgresServer, query
 
@@ -23,6 +24,30 @@ async def test_the_newest_revision_equals_the_tables(database_dsn: str) -> None:
     await engine.dispose()
 
     assert found == []
+
+
+async def test_turns_that_waited_before_there_was_a_list_of_them_are_in_it(
+    postgres_server: PostgresServer,
+) -> None:
+    dsn = await postgres_server.empty_database()
+    await asyncio.to_thread(command.upgrade, config(dsn), "0004")
+    await query(
+        dsn,
+        """
+        WITH c AS (INSERT INTO conversations VALUES ('t', 'c', 'ann', 'clerk', '', now(), now()))
+        INSERT INTO turns (turn_id, tenant_id, conversation_id, agent_id, agent_version, status,
+                           version, body, created_at, updated_at, stop_requested, claim_epoch)
+        VALUES ('t1', 't', 'c', 'clerk', '1', 'PAUSED', 1, '{}', now(), '2026-08-01Z', false, 0),
+               ('t2', 't', 'c', 'clerk', '1', 'CANCELLED', 1, '{}', now(), now(), false, 0)
+        """,
+    )
+
+    await upgrade(dsn)
+
+    waiting = "SELECT string_agg(turn_id || waits_for::text, ',') FROM turns"
+    since = "WHERE waiting_since = '2026-08-01Z'"
+    assert await query(dsn, f"{waiting} {since}") == "t1{PAUSED}"
+    await postgres_server.drop_database(dsn)
 
 
 async def test_five_processes_that_start_at_once_migrate_once(
