@@ -71,12 +71,13 @@ Feed: TypeAlias = AsyncIterator[Followed]
 async def follow(
     services: Services, identity: Identity, cursor: Cursor, *, stopping: asyncio.Event
 ) -> Feed:
-    """Everything behind `cursor`, then what happens, until the turn has ended."""
+    """Everything behind `cursor`, then what happens, until the turn has ended or is deleted."""
     turn_id = identity.turn_id
     with ExitStack() as stack:
         wakeup = stack.enter_context(services.wakeups.watch(turn_id))
         stack.enter_context(services.live_text.read(turn_id, wakeup))
         attempt_id = await _attempt_in_flight(services, turn_id)
+        woken = False
         while not stopping.is_set():
             rows = await services.turns.journal(turn_id, after=cursor.version, limit=_ROWS_AT_ONCE)
             for followed in _stored_behind(cursor, rows):
@@ -88,11 +89,14 @@ async def follow(
             cursor = replace(cursor, version=rows[-1].sequence) if rows else cursor
             if len(rows) == _ROWS_AT_ONCE:
                 continue
+            seen = cursor
             answer = services.live_text.answer(turn_id)
             for followed in _live_behind(cursor, answer, attempt_id, services.clock):
                 yield followed
                 cursor = followed.cursor
-            await wakeup.wait(_POLL_SECONDS)
+            if woken and cursor == seen and not rows and await services.turns.load(turn_id) is None:
+                return  # it went with its conversation
+            woken = await wakeup.wait(_POLL_SECONDS)
 
 
 async def _attempt_in_flight(services: Services, turn_id: TurnId) -> AttemptId | None:

@@ -1,5 +1,6 @@
 """`DELETE /conversations/{id}`: everything that is kept of it goes, and the audit stays."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -166,3 +167,14 @@ async def test_a_deleted_conversation_can_begin_anew(stage: Stage) -> None:
     assert again.json()["turnId"] != turn["turnId"]
     said = (await stage.rig.client.get(f"{path}/messages")).json()["items"]
     assert [each["position"] for each in said] == [0]
+
+
+async def test_whoever_follows_the_turn_is_let_go(stage: Stage) -> None:
+    turn = await stage.in_state(STATES["WAITING_FOR_MODEL"]())
+    path = f"/turns/{turn['turnId']}/events?after={turn['version']}"
+
+    async with asyncio.timeout(10), stage.rig.client.stream("GET", path) as events:
+        await stage.rig.client.delete(f"/conversations/{turn['conversationId']}")
+        await events.aread()
+
+    assert events.status_code == 200
