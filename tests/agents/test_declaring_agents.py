@@ -113,7 +113,7 @@ def test_other_ids_and_versions_are_refused(name: object) -> None:
         ({"interruption_text": "Given up."}, "interruption_text must map outcomes to templates"),
         (
             {"interruption_text": {"completed": "Done."}},
-            "an outcome that is none of not_started, unknown, cancelled, superseded, not 'complete",
+            "none of not_started, unknown, cancelled, superseded, expired, not 'completed'",
         ),
         ({"interruption_text": {"unknown": " "}}, "interruption_text['unknown'] must be a text of"),
         ({"interruption_text": {"unknown": 5}}, "must be a text of 1 to 2,000 characters, not 5"),

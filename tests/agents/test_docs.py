@@ -10,17 +10,22 @@ import pytest
 
 from app.agents import (
     Agent,
+    Allow,
     Ask,
     Catalog,
+    Deny,
     Hooks,
     ModelRequest,
     NotDone,
+    PolicyCall,
+    RequireApproval,
     Run,
     ToolCall,
     ToolOutput,
     UserMessage,
     load_declared,
 )
+from app.ports import Policy, Tool
 from app.turn.ids import (
     AgentId,
     AgentVersion,
@@ -32,7 +37,8 @@ from app.turn.ids import (
 )
 from app.turn.status import Status
 from app.turn.transcript import Outcome, TextPart
-from tests.tools.calls import a_context
+from app.turn.waits import Approval, ApprovalNeeded, InputNeeded
+from tests.tools.calls import a_context, approved
 
 PAGE = Path(__file__).parents[2] / "docs" / "agents.md"
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE)
@@ -76,9 +82,7 @@ def test_the_blocks_run_one_after_the_other() -> None:
 
 
 async def test_the_hooks_of_the_page_do_what_it_says() -> None:
-    space: dict[str, object] = {}
-    for _, block in BLOCKS:
-        exec(compile(block, PAGE.name, "exec"), space)  # noqa: S102
+    space = the_page()
     house, patient = cast("type[Hooks]", space["House"])(), cast("type[Hooks]", space["Patient"])()
     call = ToolCall(call_id=CallId("A"), tool_name="refund", arguments="{}")
 
@@ -99,6 +103,62 @@ async def test_the_hooks_of_the_page_do_what_it_says() -> None:
     with pytest.raises(Ask, match="say a little more"):
         await patient.on_message(a_run(), message)
     await patient.on_message(a_run(is_resume=True), message)
+
+
+async def test_the_tools_of_the_page_wait_for_what_it_says() -> None:
+    space = the_page()
+    pay, send = cast("Tool", space["pay_invoice"]), cast("Tool", space["send_parcel"])
+    forms = [form.frozen for form in cast("Agent", space["sender"]).forms]
+    content = {"invoice": "INV-1", "cents": 1_250_000}
+    finance, compliance = (
+        approved({"level": level, **content}, tool_name="pay_invoice")
+        for level in ("finance", "compliance")
+    )
+
+    async def paid(*approvals: Approval) -> ToolOutput:
+        context = a_context(tool_name="pay_invoice", approvals=approvals)
+        return await pay.run('{"invoice_id":"INV-1"}', context)
+
+    assert isinstance((await paid()).needs, ApprovalNeeded)
+    assert isinstance((await paid(finance)).needs, ApprovalNeeded)
+    assert (await paid(finance, compliance)).content == "Paid 1250000 cents."
+
+    asking = await send.run('{"sku":"TP-1"}', a_context(forms=forms))
+    assert isinstance(asking.needs, InputNeeded)
+    filled_in = a_context(forms=forms, submissions=({"street": "Elm Street 5", "city": "Bonn"},))
+    sent = await send.run('{"sku":"TP-1"}', filled_in)
+    assert sent.content == "Sent TP-1 to Elm Street 5, Bonn."
+
+
+async def test_the_policy_of_the_page_says_one_of_three_things() -> None:
+    policy = cast("Policy", the_page()["house_policy"])
+
+    async def verdict(tool_name: str, **arguments: object) -> object:
+        return await policy(
+            PolicyCall(
+                tool_name=tool_name,
+                arguments=arguments,
+                call_id=CallId("A"),
+                turn_id=TurnId("t"),
+                conversation_id=ConversationId("c"),
+                tenant_id=TenantId("default"),
+                agent_id=AgentId("guarded"),
+                agent_version=AgentVersion("1"),
+            )
+        )
+
+    assert await verdict("order_status", order_id="1") == Allow()
+    assert await verdict("refund", cents=5_000) == Allow()
+    assert await verdict("refund", cents=5_001) == RequireApproval(message="A refund above 50.00.")
+    assert isinstance(await verdict("refund", cents=50_001), Deny)
+
+
+def the_page() -> dict[str, object]:
+    """What the page's blocks define, one after the other."""
+    space: dict[str, object] = {}
+    for _, block in BLOCKS:
+        exec(compile(block, PAGE.name, "exec"), space)  # noqa: S102
+    return space
 
 
 def a_run(*, tenant: str = "default", conversation: str = "c", is_resume: bool = False) -> Run:
