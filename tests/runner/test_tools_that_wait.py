@@ -3,12 +3,12 @@
 import asyncio
 import json
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from typing_extensions import override
 
-from app.agents import Form, GoOn, Hooks, Run, ToolCall, ToolOutput
+from app.agents import Allow, Form, GoOn, Hooks, PolicyCall, Run, ToolCall, ToolOutput
 from app.ports import Tool
 from app.settings import Settings
 from app.tools import (
@@ -26,6 +26,7 @@ from app.turn.status import Status
 from app.turn.transcript import Outcome, TextPart, UserMessage
 from app.turn.waits import ApprovalWait, ExternalWait, FormWait
 from tests.support.bench import Bench, bench
+from tests.support.deaths import let_claims_run_out
 from tests.support.models import Model, calls, says
 
 ADDRESS = Form(
@@ -218,7 +219,7 @@ async def test_case_106_what_runs_beside_a_tool_that_asks_ends_and_is_not_run_ag
     assert len(shop.entries) == 2
 
 
-async def test_case_100_what_is_approved_is_what_was_shown(
+async def test_case_96_what_is_approved_is_what_was_shown(
     database_dsn: str, settings: Settings
 ) -> None:
     """A tool whose content has changed since asks anew; the older approval stays on record."""
@@ -244,6 +245,50 @@ async def test_case_100_what_is_approved_is_what_was_shown(
 
     assert asked["A"].content == '{"cents":6}'
     assert paid == [6]
+
+
+@pytest.mark.parametrize("effect", ["idempotent", "writes"])
+async def test_an_approved_call_of_a_lost_worker_goes_by_its_effect_and_asks_nobody_again(
+    database_dsn: str, settings: Settings, effect: str
+) -> None:
+    entered, gate, keys = asyncio.Event(), asyncio.Event(), list[tuple[str, int, str]]()
+
+    @tool(effect=cast("Any", effect), needs_approval=True)
+    async def pay(context: ToolContext) -> str:
+        keys.append((context.idempotency_key, context.attempt, context.resume))
+        entered.set()
+        await gate.wait()
+        return "paid"
+
+    async def once(call: PolicyCall) -> Allow:
+        asked.append(call)
+        return Allow()
+
+    asked: list[PolicyCall] = []
+    async with bench(database_dsn, settings, model(calls("pay")), [pay], policy=once) as one:
+        turn_id = await one.post()
+        await one.run()
+        await approve(one, turn_id)
+        driving = asyncio.create_task(one.run())
+        await entered.wait()
+        await let_claims_run_out(one.dsn)
+        second = await one.claim()
+        driving.cancel()
+        await asyncio.gather(driving, return_exceptions=True)
+        gate.set()
+        await one.drive(second)
+        record = await one.checked(turn_id)
+
+    key = f"{turn_id}:A"
+    assert len(asked) == 1
+    assert record.types.count("TOOL_APPROVAL_REQUESTED") == 1
+    assert record.turn.status is Status.COMPLETED
+    if effect == "writes":
+        assert keys == [(key, 1, "APPROVAL")]
+        assert record.results["A"].outcome is Outcome.UNKNOWN
+    else:
+        assert keys == [(key, 1, "APPROVAL"), (key, 2, "APPROVAL")]
+        assert record.results["A"].content == "paid"
 
 
 # --- The model's own questions, and outside tools -------------------------------------------------
