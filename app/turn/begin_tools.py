@@ -8,10 +8,12 @@
 
 What stands behind a call that bars it (`app.turn.blocking`) moves in neither way.
 
+What a call's move is depends on what was found out about it:
+
     allowed       a local tool is entered; an outside one is asked for (T44), which counts as a call
-    needs somebody   the wait is opened (T40, T43)
-    put aside     likewise: its tool has asked before, and is not entered again for that
-    denied        answered with a rejection (T39); unusable: with an error
+    needs more    an approval, a form: its wait is opened (T40, T43)
+    put aside     its wait is opened: its tool has asked, and is not entered again for that
+    denied        a rejection is its result (T39); where it makes no sense, an error
     not judged    the policy did not answer: the turn fails, nothing is entered (T41, case 99)
     no judgement  nothing, until the shell has found out
 """
@@ -41,18 +43,19 @@ def moves(
     A call that is answered makes room for the next, which moves in the same commit. Nothing moves
     in a round at rest before the shell has found out about all that may.
     """
-    movable, events = _movable(turn, agent, judged), tuple[e.Event, ...]()
+    movable = _movable(turn, agent, judged)
     at_rest = not any(call.in_flight for call in turn.open_calls)
     if at_rest and any(_is_to_be_judged(call, agent, judged, at) for call in movable):
         return ()
+    events, now = tuple[e.Event, ...](), turn
     for call in movable:
-        now = advance(turn, events)
-        events = (*events, *_move(now, call, agent, attempt_id, judged, at=at))
-    barred = given_up(turn, events, agent)
+        moved = _move(now, call, agent, attempt_id, judged, at=at)
+        events, now = (*events, *moved), advance(now, moved)
     if not any(isinstance(event, e.ToolRejected | e.ToolFailed) for event in events):
         return events
-    events = (*events, *barred)
-    return (*events, *moves(advance(turn, events), agent, attempt_id, judged, at=at))
+    barred = given_up(turn, events, agent)
+    after = advance(now, barred)
+    return (*events, *barred, *moves(after, agent, attempt_id, judged, at=at))
 
 
 def is_undecided(turn: Turn, agent: Agent, judged: Judged) -> bool:

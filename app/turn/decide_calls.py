@@ -12,7 +12,8 @@ must be depends on the wait:
     TOOL_RESULT    what was done outside, as long as its tool allows (T81)
     TOOL_ERROR     an error for the model to read; the turn does not fail by it (T82, case 110)
 
-All of them are refused once the wait's time is over, whatever its expiry does (T89).
+The commands are refused once the wait's time is over, whatever its expiry does (T89); a message
+never is (T90).
 """
 
 from collections.abc import Mapping

@@ -7,10 +7,10 @@ A result is kept as soon as it is known, in the place its call has reserved (T45
                               the calls behind it are given up where the tool says so (T49)
     the last call answered    the next model call begins in the same commit
     a question to the user    answered at once, asked when the round has ended (T43a)
-    asks for an approval or a form
-                              its attempt is over, and nothing was done: the entry is given back
-                              (T42, case 103). Opened at once where it is next, else put aside; one
-                              that asks for an approval which it has fails the turn (case 97)
+    an approval or a form is needed first
+                              its attempt has done nothing: the entry is given back (T42, case 103).
+                              Opened at once where it is next, else put aside; a tool that asks for
+                              an approval which it has fails the turn (case 97)
     until then                free places are filled with calls that have not begun
     only retries are left     the turn rests until the first of them is due
     cancellation, pause       known results are kept, nothing more begins (case 124)

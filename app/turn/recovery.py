@@ -14,7 +14,7 @@ A call that waits for somebody is left as it is: a question is no crash, and wha
 asked for twice (T107, T108, case 112).
 
 With a message waiting that steers the turn nothing is run again: each of them is reported (T9).
-The same in a round of which an error has decided that the turn fails: it fails now (T48).
+The same in a round of which it is decided that the turn fails: it fails now (T48).
 """
 
 from datetime import datetime

@@ -23,6 +23,7 @@ class _Call:
     is_expired: bool = False
     in_flight: bool = False
     may_be_entered: bool = True
+    is_refused: bool = False
     was_outside: bool = False
     approved: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
 
@@ -32,6 +33,7 @@ class _Call:
 
     def opened(self, kind: Literal["approval", "form", "external"]) -> None:
         assert self.waits_for is None, "it waits already"
+        assert not self.is_refused, "asked for again after a no"
         self.waits_for, self.is_aside, self.in_flight, self.is_expired = kind, False, False, False
 
     def answered(self, kind: Literal["approval", "form", "external"]) -> None:
@@ -78,7 +80,8 @@ class _Round:
     def _entered(self, call: _Call) -> None:
         assert call.waits_for is None, "entered while it waits"
         assert not call.is_aside, "entered while it is put aside"
-        assert call.may_be_entered, "what writes was entered twice, or after a no"
+        assert not call.is_refused, "entered after a no"
+        assert call.may_be_entered, "what writes was entered twice"
         call.in_flight, call.may_be_entered = True, call.effect is not Effect.WRITES
         self.entered += 1
 
@@ -128,7 +131,7 @@ class _Round:
                 call = self.calls[call_id]
                 call.answered("approval")
                 call.approved |= {(event.stage, event.fingerprint)} if event.is_approved else set()
-                call.may_be_entered &= event.is_approved
+                call.is_refused = not event.is_approved
             case e.ToolInputReceived(call_id=call_id):
                 self.calls[call_id].answered("form")
             case e.WaitExpired(call_id=str(call_id)):
@@ -158,5 +161,6 @@ def check_calls(events: Sequence[Event], turn: Turn) -> None:
     waiting = [call_id for call_id, call in told.calls.items() if call.waits_for]
     assert [call.call_id for call in turn.waiting_calls] == waiting
     assert not turn.is_terminal or not told.calls
+    assert not any(call.is_refused for call in told.calls.values()), "a no is a result"
     if isinstance(turn.state, WaitingForCalls):
         assert waiting, "it waits for nobody"

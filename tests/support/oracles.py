@@ -184,6 +184,8 @@ _TRUE_OF = {
     Outcome.NOT_STARTED: {False},
     Outcome.CANCELLED: {False},
     Outcome.SUPERSEDED: {True, False},
+    Outcome.REJECTED: {False},
+    Outcome.EXPIRED: {False},
 }
 """By outcome, whether the tool may have been entered."""
 
@@ -272,8 +274,8 @@ def _is_a_persons_pause(event: e.Event) -> bool:
 
 
 def _by_a_person(row: JournalRow, turn: Turn) -> bool:
-    if any(isinstance(event, e.InputPromoted) for event in row.events):
-        return False  # it was asked for when it was queued
+    if any(isinstance(event, e.InputPromoted | e.WaitExpired) for event in row.events):
+        return False  # it was asked for when it was queued, or the time has brought it about
     return any(_is_asked_for(event, turn) for event in row.events)
 
 
@@ -282,6 +284,10 @@ def _is_asked_for(event: e.Event, turn: Turn) -> bool:
         case e.MessageAdded(message=UserMessage()) | e.CancellationRequested() | e.PauseRequested():
             return True
         case e.InputQueued() | e.InputWithdrawn():
+            return True
+        case e.ToolApprovalDecided() | e.ToolInputReceived():
+            return True
+        case e.ExternalToolCompleted() | e.ExternalToolFailed():
             return True
         case e.TurnResumed(command_type=command):
             return command != "RETRY"  # which is mostly the worker's own

@@ -280,7 +280,13 @@ class AnyInputInAnyState(RuleBasedStateMachine):
             case RecoverLostStep():
                 self._report(i.StepLost(attempt_id=self.told.attempt, next_attempt_id=self._draw()))
             case _:
-                assert self._begun(*judged) or len(judged) < len(self.told.judged)
+                is_all = len(judged) == len(self.told.judged)
+                assert self._begun(*judged) or not is_all
+                assert self._is_in_flight_or_rests() or not is_all, "it would be asked for ever"
+
+    def _is_in_flight_or_rests(self) -> bool:
+        turn = self.told.turn
+        return bool(turn.attempt_in_flight) or isinstance(next_step(turn, at=self.told.at), Rest)
 
     def _judged(self, found: list[Judgement | str | None]) -> tuple[JudgedCall, ...]:
         """What a shell has found out, call by call; else what is declared."""

@@ -320,6 +320,25 @@ def test_a_call_that_waits_for_its_retry_comes_before_one_that_asks_behind_it() 
     assert told.turn.status is Status.WAITING_FOR_APPROVAL
 
 
+def test_a_turn_rests_for_the_retry_that_comes_next_in_order_not_for_an_earlier_one() -> None:
+    told = asked_for(a_call("A", FLAKY), a_call("B", FLAKY), a_call("C", WRITES))
+    told.finished("B", outcome=Outcome.ERROR).later(seconds=0.5)
+    told.finished("A", outcome=Outcome.ERROR).finished("C", needs=FINANCE)
+
+    first, second, _ = told.turn.open_calls
+    assert first.retry_at is not None
+    assert second.retry_at is not None
+    assert told.turn.due_at == first.retry_at > second.retry_at
+
+
+def test_a_call_that_was_entered_was_allowed_and_is_not_judged_again() -> None:
+    told = asked_for(a_call("A", WRITES), agent=an_agent(has_policy=True))
+    told.finished("A", needs=FINANCE).approved("A")
+    told.says = {"A": Denied(code="no", message="changed its mind")}
+
+    assert told.begun().types == ["STEP_STARTED", "TOOL_STARTED"]
+
+
 def test_stopping_a_turn_comes_before_what_its_tool_asks() -> None:
     cancelled = asked_for(a_call("A", WRITES)).cancelled().finished("A", needs=FINANCE)
     paused = asked_for(a_call("A", WRITES)).paused().finished("A", needs=FINANCE)
