@@ -36,9 +36,13 @@ class Wakeup(Protocol):
     """A level, not a queue: many changes before a wait are one."""
 
     def set(self) -> None:
-        """Whoever waits goes on; the next wait does, if nobody waits now."""
+        """Something stored may have changed: whoever waits goes on, or else the next wait does."""
+        ...
+
+    def nudge(self) -> None:
+        """As `set`, though nothing that is stored has changed."""
         ...
 
     async def wait(self, timeout_seconds: float) -> bool:
-        """Until set or timed out; clears it. Whether it was set."""
+        """Until set, nudged or timed out; clears it. `False` when there was nothing but nudges."""
         ...

@@ -108,5 +108,5 @@ def stream_answer(
     """The turn's events behind `cursor`, as they come."""
     feed: Feed = follow(state.services, identity, cursor, stopping=state.stopping)
     reader = Reader(principal=caller.principal, language=language)
-    events = (stream_event(followed, identity, reader) async for followed in feed)
+    events = ([stream_event(one, identity, reader) for one in news] async for news in feed)
     return event_stream(events, headers or {})

@@ -47,13 +47,13 @@ class LiveText:
                 del self._answers[turn_id]
 
     def grown(self, turn_id: TurnId) -> None:
-        """Wake the readers of this turn."""
+        """Wake the readers of this turn; nothing is stored yet."""
         for wakeup in self._readers.get(turn_id, ()):
-            wakeup.set()
+            wakeup.nudge()
 
     @contextmanager
     def read(self, turn_id: TurnId, wakeup: Wakeup) -> Generator[None, None, None]:
-        """Set `wakeup` whenever the turn's answer grows, while the context is open."""
+        """Nudge `wakeup` whenever the turn's answer grows, while the context is open."""
         self._readers[turn_id].add(wakeup)
         try:
             yield

@@ -3,6 +3,9 @@
     read what is stored behind the cursor; hand it on; hand on what the open answer has beyond it;
     wait until something changes; again.
 
+While only the open answer grows nothing new is stored, so nothing is read: a streamed token costs
+no statement.
+
 The cursor is a version and, inside an open answer, how many code points of it the reader has. The
 durable text events come later than the live text they cover, so what the reader has already is cut
 from them. Waiting is on a level that every change sets: a hint that is lost costs a poll interval.
@@ -12,7 +15,7 @@ while its attempt is the one that is open by what the reader has seen, never bec
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -65,7 +68,8 @@ class Followed:
     """Whether it is stored; a live piece of text is not."""
 
 
-Feed: TypeAlias = AsyncIterator[Followed]
+Feed: TypeAlias = AsyncIterator[Sequence[Followed]]
+"""What came at one moment, together: the events of a commit, or what a model has just written."""
 
 
 async def follow(
@@ -77,26 +81,33 @@ async def follow(
         wakeup = stack.enter_context(services.wakeups.watch(turn_id))
         stack.enter_context(services.live_text.read(turn_id, wakeup))
         attempt_id = await _attempt_in_flight(services, turn_id)
-        woken = False
+        may_have_changed = True
         while not stopping.is_set():
-            rows = await services.turns.journal(turn_id, after=cursor.version, limit=_ROWS_AT_ONCE)
-            for followed in _stored_behind(cursor, rows):
-                yield followed
-                cursor = followed.cursor
-                attempt_id = _attempt_open_after(followed.event, attempt_id)
-                if followed.event.type in TERMINAL_TYPES:
-                    return
-            cursor = replace(cursor, version=rows[-1].sequence) if rows else cursor
+            rows = await _journal(services, turn_id, cursor) if may_have_changed else ()
+            for row in rows:
+                news = list(_stored_behind(cursor, row))
+                if news:
+                    yield news
+                    cursor = news[-1].cursor
+                    if news[-1].event.type in TERMINAL_TYPES:
+                        return
+                for event in row.events:
+                    attempt_id = _attempt_open_after(event, attempt_id)
+                cursor = replace(cursor, version=row.sequence)
             if len(rows) == _ROWS_AT_ONCE:
                 continue
-            seen = cursor
             answer = services.live_text.answer(turn_id)
-            for followed in _live_behind(cursor, answer, attempt_id, services.clock):
-                yield followed
-                cursor = followed.cursor
-            if woken and cursor == seen and not rows and await services.turns.load(turn_id) is None:
+            pieces = list(_live_behind(cursor, answer, attempt_id, services.clock))
+            if pieces:
+                yield pieces
+                cursor = pieces[-1].cursor
+            elif may_have_changed and not rows and await services.turns.load(turn_id) is None:
                 return  # it went with its conversation
-            woken = await wakeup.wait(_POLL_SECONDS)
+            may_have_changed = await wakeup.wait(_POLL_SECONDS)
+
+
+async def _journal(services: Services, turn_id: TurnId, cursor: Cursor) -> Sequence[JournalRow]:
+    return await services.turns.journal(turn_id, after=cursor.version, limit=_ROWS_AT_ONCE)
 
 
 async def _attempt_in_flight(services: Services, turn_id: TurnId) -> AttemptId | None:
@@ -115,14 +126,13 @@ def _attempt_open_after(event: Event, attempt_id: AttemptId | None) -> AttemptId
             return attempt_id
 
 
-def _stored_behind(cursor: Cursor, rows: Iterable[JournalRow]) -> Iterator[Followed]:
-    for row in rows:
-        for sequence, event in enumerate(row.events, start=row.sequence - len(row.events) + 1):
-            if sequence <= cursor.version:
-                continue
-            cursor, news = _past(cursor, sequence, event)
-            if news is not None:
-                yield Followed(cursor=cursor, event=news, occurred_at=row.occurred_at, durable=True)
+def _stored_behind(cursor: Cursor, row: JournalRow) -> Iterator[Followed]:
+    for sequence, event in enumerate(row.events, start=row.sequence - len(row.events) + 1):
+        if sequence <= cursor.version:
+            continue
+        cursor, news = _past(cursor, sequence, event)
+        if news is not None:
+            yield Followed(cursor=cursor, event=news, occurred_at=row.occurred_at, durable=True)
 
 
 def _live_behind(

@@ -13,8 +13,13 @@ class Signal:
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
+        self._is_set = False
 
     def set(self) -> None:
+        self._is_set = True
+        self._event.set()
+
+    def nudge(self) -> None:
         self._event.set()
 
     async def wait(self, timeout_seconds: float) -> bool:
@@ -22,9 +27,10 @@ class Signal:
             async with asyncio.timeout(timeout_seconds):
                 await self._event.wait()
         except TimeoutError:
-            return False
+            return True
         self._event.clear()
-        return True
+        was_set, self._is_set = self._is_set, False
+        return was_set
 
 
 class Signals:
