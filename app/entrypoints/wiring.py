@@ -22,6 +22,7 @@ from app.runner.commit import TurnWriter
 from app.runner.drive import Driver
 from app.runner.live_text import LiveText
 from app.runner.model_call import ModelCaller
+from app.runner.recent import RecentCommits
 from app.runner.tasks import cancel_and_wait
 from app.services.deps import Services
 from app.services.principal import Principal, Role
@@ -126,7 +127,7 @@ def _declared(settings: Settings) -> tuple[Agent, ...]:
 def _services(
     database: Database, catalog: Catalog, wakeups: Wakeups, clock: DatabaseClock
 ) -> Services:
-    turns = PostgresTurns(database)
+    turns, recent = PostgresTurns(database), RecentCommits()
     return Services(
         turns=turns,
         conversations=PostgresConversations(database),
@@ -136,11 +137,17 @@ def _services(
         external_calls=PostgresExternalCalls(database),
         late_results=PostgresLateResults(database),
         writer=TurnWriter(
-            store=turns, wakeups=wakeups, clock=clock, catalog=catalog, new_id=new_id
+            store=turns,
+            wakeups=wakeups,
+            clock=clock,
+            catalog=catalog,
+            new_id=new_id,
+            recent=recent,
         ),
         catalog=catalog,
         wakeups=wakeups,
         live_text=LiveText(),
+        recent=recent,
         clock=clock,
         new_id=new_id,
     )

@@ -37,6 +37,7 @@ from app.ports import (
     Wakeups,
 )
 from app.runner.exact_agent import exact_agent
+from app.runner.recent import RecentCommits
 from app.turn.agent import Agent
 from app.turn.decide import decide, decide_request
 from app.turn.events import Event
@@ -98,6 +99,8 @@ class TurnWriter:
     catalog: AgentCatalog
     """For the words of interrupted calls, and the version of the agent that a queue's turn gets."""
     new_id: NewId
+    recent: RecentCommits
+    """For readers in this process."""
 
     async def request(
         self,
@@ -193,6 +196,7 @@ class TurnWriter:
                     turn, raced = await self._reload(turn), True
                     continue
                 messages, raced = (), True
+            self.recent.stored(commit)
             self._tell(commit.after)
             if commit.successor is not None:
                 self._tell(commit.successor.turn)

@@ -26,6 +26,7 @@ from app.ports import (
 )
 from app.runner.commit import TurnWriter
 from app.runner.live_text import LiveText
+from app.runner.recent import RecentCommits
 from app.services.principal import Principal
 from app.turn.ids import ConversationId, TurnId
 
@@ -43,6 +44,7 @@ class Services:
     catalog: AgentCatalog
     wakeups: Wakeups
     live_text: LiveText
+    recent: RecentCommits
     clock: Clock
     new_id: NewId
 

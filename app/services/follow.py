@@ -80,10 +80,11 @@ async def follow(
     with ExitStack() as stack:
         wakeup = stack.enter_context(services.wakeups.watch(turn_id))
         stack.enter_context(services.live_text.read(turn_id, wakeup))
+        stack.enter_context(services.recent.followed(turn_id))
         attempt_id = await _attempt_in_flight(services, turn_id)
         may_have_changed = True
         while not stopping.is_set():
-            rows = await _journal(services, turn_id, cursor) if may_have_changed else ()
+            rows = await _news(services, turn_id, cursor) if may_have_changed else ()
             for row in rows:
                 news = list(_stored_behind(cursor, row))
                 if news:
@@ -106,7 +107,14 @@ async def follow(
             may_have_changed = await wakeup.wait(_POLL_SECONDS)
 
 
-async def _journal(services: Services, turn_id: TurnId, cursor: Cursor) -> Sequence[JournalRow]:
+async def _news(services: Services, turn_id: TurnId, cursor: Cursor) -> Sequence[JournalRow]:
+    """What this process has just stored, or else what the database has.
+
+    Where both have news, another process's are found at the next wake-up or poll.
+    """
+    at_hand = services.recent.behind(turn_id, cursor.version)
+    if at_hand:
+        return at_hand
     return await services.turns.journal(turn_id, after=cursor.version, limit=_ROWS_AT_ONCE)
 
 

@@ -58,7 +58,7 @@ def _say(source: str, named: str) -> str:
 _CONSEQUENCES = f"""
 journal AS (
     INSERT INTO turn_events (turn_id, sequence, occurred_at, events)
-    SELECT turn_id, version, clock_timestamp(), :events FROM moved
+    SELECT turn_id, version, :at, :events FROM moved
 ),
 said AS ({_say("moved", "said")}),
 failed AS (
@@ -128,7 +128,7 @@ opened AS (
 ),
 next_journal AS (
     INSERT INTO turn_events (turn_id, sequence, occurred_at, events)
-    SELECT turn_id, version, clock_timestamp(), :next_events FROM opened
+    SELECT turn_id, version, :at, :next_events FROM opened
 ),
 next_said AS ({_say("opened", "next_said")}),
 handed_on AS (

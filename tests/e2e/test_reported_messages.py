@@ -159,6 +159,7 @@ def forgetful(services: Services) -> Services:
             clock=writer.clock,
             catalog=writer.catalog,
             new_id=writer.new_id,
+            recent=writer.recent,
         ),
     )
 

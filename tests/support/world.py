@@ -97,6 +97,7 @@ async def world(loop: asyncio.Runner, data_dir: Path) -> AsyncGenerator[World]:
                 clock=lambda: now[0],
                 catalog=catalog,
                 new_id=runtime.services.new_id,
+                recent=runtime.services.recent,
             ),
         )
         over = replace(runtime, services=services)
