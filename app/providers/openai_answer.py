@@ -1,129 +1,112 @@
 """Chunks of an OpenAI-compatible answer in, deltas and the whole answer out; no I/O.
 
-The same code reads a streamed answer, a JSON body under 200, and the closing frame in which some
-providers repeat everything they have streamed.
+The same code reads a streamed answer, a JSON body under 200, a line of Ollama's own protocol, and
+the closing frame in which some providers repeat everything they have streamed.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from app.ports import ReasoningDelta, TextDelta
+from app.providers.answer_reading import Delta, Reading
+from app.providers.json_frames import MAX_ANSWER_CHARACTERS, AnswerTooLongError
+from app.providers.openai_reasoning import ReasoningParts, content_parts, is_thought, reasoning_in
 from app.providers.openai_usage import UsageFigures
 from app.providers.stop_values import stop_reason
+from app.providers.text_pieces import TextPieces
 from app.providers.think_tags import Part, ThinkTags
 from app.providers.tool_call_parts import ToolCallParts
-from app.providers.wire_json import (
-    JsonObject,
-    as_array,
-    as_object,
-    as_text,
-    has_surrogate,
-    is_object,
-    mended,
-)
+from app.providers.wire_json import JsonObject, as_array, as_object, as_text, is_array, is_object
 from app.turn.transcript import ModelAnswer, StopReason
 
-MAX_ANSWER_CHARACTERS = 32 * 1024 * 1024
-
-
-class AnswerTooLongError(Exception):
-    """An answer holds more than 32 Mi characters."""
-
 
 @dataclass(slots=True)
-class _Pieces:
-    """A text that comes in pieces, whole characters out."""
+class OpenAiAnswer:
+    """An `AnswerBuilder` for chat completions."""
 
-    written: list[str] = field(default_factory=list[str])
-    _half: str = ""
-
-    def take(self, text: str) -> str:
-        """What can be shown now; the first half of a surrogate pair waits for its second."""
-        text = self._half + text
-        self._half = ""
-        if has_surrogate(text):
-            if "\ud800" <= text[-1] <= "\udbff":
-                text, self._half = text[:-1], text[-1]
-            text = mended(text)
-        if text:
-            self.written.append(text)
-        return text
-
-    def whole(self) -> str:
-        return mended("".join((*self.written, self._half)))
-
-
-@dataclass(slots=True)
-class AnswerBuilder:
-    """Collects one answer."""
-
-    calls: ToolCallParts = field(default_factory=ToolCallParts)
     is_done: bool = False
-    """The provider said that nothing follows."""
     raw_stop: str | None = None
-    has_choice: bool = False
-    """At least one chunk carried a part of an answer."""
-    _text: _Pieces = field(default_factory=_Pieces)
-    _reasoning: _Pieces = field(default_factory=_Pieces)
+    _has_choice: bool = False
+    _calls: ToolCallParts = field(default_factory=ToolCallParts)
+    _text: TextPieces = field(default_factory=TextPieces)
+    _reasoning: TextPieces = field(default_factory=TextPieces)
+    _opaque: ReasoningParts = field(default_factory=ReasoningParts)
     _tags: ThinkTags = field(default_factory=ThinkTags)
     _usage: UsageFigures = field(default_factory=UsageFigures)
-    _signatures: list[str] = field(default_factory=list[str])
     _was_refused: bool = False
     _has_reasoning_field: bool = False
     _characters: int = 0
 
-    def add(self, chunk: JsonObject) -> Iterator[TextDelta | ReasoningDelta]:
-        """Take one chunk, yield what it adds for a reader.
-
-        After the end only usage is taken.
-
-        Raises:
-            AnswerTooLongError: The answer has grown over 32 Mi characters.
-        """
-        self._usage.take(as_object(chunk.get("usage")))
-        self._usage.take(as_object(as_object(chunk.get("x_groq")).get("usage")))
-        had_choice = self.has_choice
-        for choice in as_array(chunk.get("choices")):
-            if is_object(choice) and not choice.get("index"):
-                self._usage.take(as_object(choice.get("usage")))
-                if not self.is_done:
-                    yield from self._add_choice(choice, had_choice=had_choice)
-
-    def flush(self) -> Iterator[TextDelta | ReasoningDelta]:
-        """Yield what was held back in case it was half of a tag; for the end of the stream."""
-        yield from self._shown(self._tags.close())
-
-    def finished(self) -> ModelAnswer:
-        """The answer as far as it came; `INTERRUPTED` when nothing says that it is whole."""
-        reason = self._stop_reason()
-        was_cut = reason in {StopReason.MAX_OUTPUT, StopReason.INTERRUPTED}
-        return ModelAnswer(
-            text=self._text.whole(),
-            reasoning=self._reasoning.whole(),
-            tool_calls=self.calls.finished(was_cut=was_cut),
-            stop_reason=reason,
-            raw_stop=self.raw_stop,
-            usage=self._usage.usage(),
-            signatures=(*self._signatures, *self.calls.signatures()),
-        )
+    @property
+    def has_content(self) -> bool:
+        """At least one chunk carried a part of an answer."""
+        return self._has_choice
 
     @property
     def is_whole(self) -> bool:
         """Whether the provider has said how the answer ends."""
-        return self.raw_stop is not None or (self.is_done and self.has_choice)
+        return self.raw_stop is not None or (self.is_done and self._has_choice)
+
+    def recognises(self, chunk: JsonObject) -> bool:
+        """A list of choices, empty ones included."""
+        return is_array(chunk.get("choices"))
+
+    def add(self, chunk: JsonObject) -> Iterator[Delta]:
+        """Take one chunk, yield what it adds for a reader."""
+        chunk = _from_ollama(chunk) if is_object(chunk.get("message")) else chunk
+        self._usage.take(as_object(chunk.get("usage")))
+        self._usage.take(as_object(as_object(chunk.get("x_groq")).get("usage")))
+        had_choice, is_whole_message = self._has_choice, False
+        for entry in as_array(chunk.get("choices")):
+            choice = as_object(entry)
+            is_whole_message |= "message" in choice and "delta" not in choice
+            if is_object(entry) and not choice.get("index"):
+                self._usage.take(as_object(choice.get("usage")))
+                if not self.is_done:
+                    yield from self._add_choice(choice, had_choice=had_choice)
+        # A whole message is an end, with a stop value or without.
+        self.is_done = self.is_done or is_whole_message
+
+    def flush(self) -> Iterator[Delta]:
+        """Yield what was held back in case it was half of a tag."""
+        yield from self._shown(self._tags.close())
+
+    def finished(self, *, is_broken: bool) -> Reading:
+        """The answer as far as it came."""
+        reason = StopReason.INTERRUPTED if is_broken else self._stop_reason()
+        was_cut = reason in {StopReason.MAX_OUTPUT, StopReason.INTERRUPTED}
+        answer = ModelAnswer(
+            text=self._text.whole(),
+            reasoning=self._reasoning.whole(),
+            tool_calls=self._calls.finished(was_cut=was_cut),
+            stop_reason=reason,
+            raw_stop=self.raw_stop,
+            usage=self._usage.usage(),
+        )
+        return Reading(
+            answer=answer,
+            argument_texts=self._calls.argument_texts(),
+            signatures=(*self._opaque.signatures, *self._calls.signatures()),
+            reasoning_tokens=self._usage.reasoning,
+            to_return=self._to_return(),
+        )
+
+    def _to_return(self) -> JsonObject:
+        """What to add to the message and to each of its calls when they go back."""
+        calls = self._calls.to_return()
+        fields = self._opaque.to_return(has_calls=bool(calls))
+        return {"message": fields, "calls": calls} if fields or any(calls) else {}
 
     def _stop_reason(self) -> StopReason:
         if not self.is_whole:
             return StopReason.INTERRUPTED
-        reason = stop_reason(self.raw_stop or "stop", has_calls=bool(self.calls))
+        reason = stop_reason(self.raw_stop or "stop", has_calls=bool(self._calls))
         refuses = self._was_refused and reason is StopReason.END_TURN
         return StopReason.REFUSAL if refuses else reason
 
-    def _add_choice(
-        self, choice: JsonObject, *, had_choice: bool
-    ) -> Iterator[TextDelta | ReasoningDelta]:
+    def _add_choice(self, choice: JsonObject, *, had_choice: bool) -> Iterator[Delta]:
         delta = choice.get("delta")
-        self.has_choice = True
+        self._has_choice = True
         self.raw_stop = as_text(choice.get("finish_reason")) or self.raw_stop
         if is_object(delta) or not had_choice:  # a whole message behind deltas repeats them
             part = as_object(delta if is_object(delta) else choice.get("message"))
@@ -131,39 +114,36 @@ class AnswerBuilder:
             yield from self._add_content(part)
             self._add_calls(part)
 
-    def _add_content(self, part: JsonObject) -> Iterator[TextDelta | ReasoningDelta]:
-        for kind, text in _content_parts(part.get("content")):
-            yield from self._shown(self._tags.feed(text) if kind == "text" else [(kind, text)])
+    def _add_content(self, part: JsonObject) -> Iterator[Delta]:
+        for kind, text in content_parts(part):
+            parts: list[Part] = self._tags.feed(text) if kind == "text" else [(kind, text)]
+            yield from self._shown(_as_thoughts(parts) if is_thought(part) else parts)
         refusal = as_text(part.get("refusal"))
         if refusal:
             self._was_refused = True
             yield from self._shown([("text", refusal)])
 
-    def _add_reasoning(self, part: JsonObject) -> Iterator[TextDelta | ReasoningDelta]:
-        details = [as_object(detail) for detail in as_array(part.get("reasoning_details"))]
-        text = as_text(part.get("reasoning_content")) or as_text(part.get("reasoning"))
-        text = text or "".join(_detail_text(detail) for detail in details)
-        self._signatures.extend(sign for detail in details for sign in _detail_signatures(detail))
+    def _add_reasoning(self, part: JsonObject) -> Iterator[Delta]:
+        self._opaque.take(part)
+        text = reasoning_in(part)
         if text:
             self._has_reasoning_field = True
             yield from self._shown([("reasoning", text)], from_tags=False)
 
     def _add_calls(self, part: JsonObject) -> None:
-        self._count(self.calls.add(as_array(part.get("tool_calls"))))
+        self._count(self._calls.add(part.get("tool_calls")))
         legacy = part.get("function_call")
         if is_object(legacy):
-            self._count(self.calls.add([{"function": legacy}]))
+            self._count(self._calls.add([{"function": legacy}]))
 
-    def _shown(
-        self, parts: list[Part], *, from_tags: bool = True
-    ) -> Iterator[TextDelta | ReasoningDelta]:
+    def _shown(self, parts: Sequence[Part], *, from_tags: bool = True) -> Iterator[Delta]:
         for part in parts:
             is_repeated = part[0] == "reasoning" and from_tags and self._has_reasoning_field
             delta = None if is_repeated else self._show(part)
             if delta is not None:
                 yield delta
 
-    def _show(self, part: Part) -> TextDelta | ReasoningDelta | None:
+    def _show(self, part: Part) -> Delta | None:
         kind, text = part
         self._count(len(text))
         if kind == "text":
@@ -178,27 +158,16 @@ class AnswerBuilder:
             raise AnswerTooLongError
 
 
-def _content_parts(content: object) -> Iterator[Part]:
-    """Text and thinking of a content field: a string, or Mistral's list of parts."""
-    if isinstance(content, str):
-        yield "text", content
-    for entry in as_array(content):
-        part = as_object(entry)
-        yield "text", as_text(part.get("text"))
-        thinking = part.get("thinking")
-        yield (
-            "reasoning",
-            as_text(thinking)
-            + "".join(as_text(as_object(inner).get("text")) for inner in as_array(thinking)),
-        )
+def _as_thoughts(parts: Sequence[Part]) -> Sequence[Part]:
+    return [("reasoning", text) for _, text in parts]
 
 
-def _detail_text(detail: JsonObject) -> str:
-    return as_text(detail.get("text")) or as_text(detail.get("summary"))
-
-
-def _detail_signatures(detail: JsonObject) -> Iterator[str]:
-    for key in ("signature", "data"):
-        signature = as_text(detail.get(key))
-        if signature:
-            yield signature
+def _from_ollama(chunk: JsonObject) -> JsonObject:
+    """A line of Ollama's own protocol as a chunk of OpenAI's."""
+    stop = (chunk.get("done_reason") or "stop") if chunk.get("done") else None
+    usage = {
+        "prompt_tokens": chunk.get("prompt_eval_count"),
+        "completion_tokens": chunk.get("eval_count"),
+    }
+    choice = {"index": 0, "delta": chunk["message"], "finish_reason": stop}
+    return {"choices": [choice], "usage": usage}

@@ -5,33 +5,18 @@ into the request as they are: a long history is never decoded and encoded again.
 """
 
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
 from dataclasses import dataclass, field
-from http import HTTPStatus
+from functools import partial
 
 import httpx
 import orjson
 
-from app.ports import ModelEvent, ModelRequest, ReasoningDelta, TextDelta
-from app.providers.failures import Evidence, classify, classify_exception, interrupted
-from app.providers.http import (
-    ProviderTimeoutError,
-    Reply,
-    Timeouts,
-    exchange,
-    network_timeouts,
-)
-from app.providers.openai_answer import AnswerTooLongError
-from app.providers.openai_reading import OpenAiReading
-from app.providers.sse_lines import LineTooLongError
-from app.providers.tool_call_parts import TooManyCallsError
+from app.ports import ModelEvent, ModelRequest
+from app.providers.answer_call import call
+from app.providers.answer_reading import AnswerReading
+from app.providers.http import Timeouts, network_timeouts
+from app.providers.openai_answer import OpenAiAnswer
 from app.turn.agent import ToolSpec
-from app.turn.failures import FailureType, ModelFailure
-from app.turn.transcript import StopReason
-
-_TOO_LONG = (LineTooLongError, AnswerTooLongError, TooManyCallsError)
-_BROKEN = (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, ProviderTimeoutError, OSError)
-"""OSError too, which covers ssl.SSLError: httpx does not wrap every one of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,28 +30,10 @@ class OpenAiChat:
     """Empty for a server that asks for none."""
     timeouts: Timeouts = field(default_factory=Timeouts)
 
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Yield the answer as it comes; what goes wrong comes out as a value."""
-        reading, status = OpenAiReading(), 0
-        try:
-            async with exchange(self.http, self._request(request), self.timeouts) as reply:
-                status = reply.status
-                if status != HTTPStatus.OK:
-                    yield await _refused(reply)
-                    return
-                async with aclosing(_deltas(reply, reading)) as deltas:
-                    async for delta in deltas:
-                        yield delta
-        except _TOO_LONG as error:
-            yield _too_long(error)
-            return
-        except _BROKEN as error:
-            if not reading.is_whole or reading.failure is not None:
-                yield reading.failure or classify_exception(error, http_status=status)
-                return
-        for delta in reading.close():
-            yield delta
-        yield _ending(reading)
+        reading = AnswerReading(OpenAiAnswer())
+        return call(self.http, partial(self._request, request), self.timeouts, reading)
 
     def _request(self, request: ModelRequest) -> httpx.Request:
         url = httpx.URL(self.base_url)
@@ -110,43 +77,3 @@ def _tools(tools: Sequence[ToolSpec]) -> list[bytes]:
         % (orjson.dumps(tool.name), orjson.dumps(tool.description), tool.parameters.encode())
         for tool in tools
     ]
-
-
-async def _refused(reply: Reply) -> ModelEvent:
-    body = await reply.start_of_body()
-    return classify(
-        Evidence(
-            where="response", status=reply.status, headers=dict(reply.headers.items()), body=body
-        )
-    )
-
-
-async def _deltas(
-    reply: Reply, reading: OpenAiReading
-) -> AsyncGenerator[TextDelta | ReasoningDelta, None]:
-    while (piece := await reply.next_piece()) is not None:
-        for delta in reading.feed(piece):
-            yield delta
-        if reading.failure is not None:
-            return
-        if reading.is_done:
-            reply.expect_the_end()
-
-
-def _ending(reading: OpenAiReading) -> ModelEvent:
-    outcome = reading.outcome()
-    if outcome.failure is not None:
-        return outcome.failure
-    if outcome.answer.stop_reason is StopReason.INTERRUPTED:
-        return interrupted(outcome.answer.raw_stop)
-    return outcome.answer
-
-
-def _too_long(error: Exception) -> ModelFailure:
-    return ModelFailure(
-        type=FailureType.UNAVAILABLE,
-        message=type(error).__doc__ or "",
-        retryable=False,
-        http_status=200,
-        exception_type=type(error).__name__,
-    )

@@ -9,6 +9,13 @@ from dataclasses import dataclass
 from app.providers.wire_json import JsonObject, as_count, as_object
 from app.turn.transcript import Usage
 
+_CACHED = (
+    "cached_tokens",  # Moonshot
+    "prompt_cache_hit_tokens",  # DeepSeek
+    "cache_read_input_tokens",  # Claude behind a gateway
+)
+_MOST_DIGITS = 15
+
 
 @dataclass(slots=True)
 class UsageFigures:
@@ -24,22 +31,15 @@ class UsageFigures:
         """Overwrite what this usage object states, keep the rest."""
         if not usage:  # nearly every chunk
             return
-        prompt_details = as_object(usage.get("prompt_tokens_details"))
-        completion_details = as_object(usage.get("completion_tokens_details"))
-        self.prompt = _newest(self.prompt, usage.get("prompt_tokens"))
-        self.completion = _newest(self.completion, usage.get("completion_tokens"))
-        self.total = _newest(self.total, usage.get("total_tokens"))
-        self.cached = _newest(
-            self.cached,
-            usage.get("cached_tokens"),  # Moonshot
-            usage.get("prompt_cache_hit_tokens"),  # DeepSeek
-            prompt_details.get("cached_tokens"),
-        )
-        self.reasoning = _newest(
-            self.reasoning,
-            usage.get("reasoning_tokens"),  # SGLang
-            completion_details.get("reasoning_tokens"),
-        )
+        self.prompt = _newest(self.prompt, usage, "prompt_tokens", "input_tokens")
+        self.completion = _newest(self.completion, usage, "completion_tokens", "output_tokens")
+        self.total = _newest(self.total, usage, "total_tokens")
+        self.cached = _newest(self.cached, usage, *_CACHED)
+        self.reasoning = _newest(self.reasoning, usage, "reasoning_tokens")  # SGLang
+        for name in ("prompt_tokens_details", "input_tokens_details"):
+            self.cached = _newest(self.cached, as_object(usage.get(name)), "cached_tokens")
+        for name in ("completion_tokens_details", "output_tokens_details"):
+            self.reasoning = _newest(self.reasoning, as_object(usage.get(name)), "reasoning_tokens")
 
     def usage(self) -> Usage:
         """The counts as the core knows them."""
@@ -57,8 +57,12 @@ class UsageFigures:
         return with_reasoning if leaves_reasoning_out else self.completion
 
 
-def _newest(known: int | None, *stated: object) -> int | None:
-    for value in stated:
-        count = as_count(value)
+def _newest(known: int | None, usage: JsonObject, *names: str) -> int | None:
+    """The count under the last of these names that states one; a gateway may write it as text."""
+    for name in names:
+        stated = usage.get(name)
+        if isinstance(stated, str) and stated.isascii() and stated.isdigit():
+            stated = int(stated[:_MOST_DIGITS])
+        count = as_count(stated)
         known = known if count is None else count
     return known

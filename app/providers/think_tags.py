@@ -1,9 +1,14 @@
-"""Reasoning that a model's template left inside the answer, between `<think>` tags."""
+"""Reasoning that a model's template left inside the answer, between tags such as `<think>`."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-_OPEN, _CLOSE = "<think>", "</think>"
+_NAMES = ("think", "thinking", "thought", "reasoning", "seed:think")
+_CLOSING_OF = {
+    **{f"<{name}>": f"</{name}>" for name in _NAMES},
+    "[THINK]": "[/THINK]",  # Magistral
+    "◁think▷": "◁/think▷",  # Kimi
+}
 
 Kind: TypeAlias = Literal["text", "reasoning"]
 Part: TypeAlias = tuple[Kind, str]
@@ -18,6 +23,7 @@ class ThinkTags:
 
     _state: Literal["start", "opened", "thinking", "closed", "text"] = "start"
     _held: str = ""
+    _closing: str = ""
 
     def feed(self, text: str) -> list[Part]:
         """What is known to be text or reasoning now; a possible half of a tag is held back."""
@@ -43,9 +49,12 @@ class ThinkTags:
 
     def _look_for_opening(self) -> None:
         start = self._held.lstrip()
-        if start.startswith(_OPEN):
-            self._state, self._held = "opened", start.removeprefix(_OPEN)
-        elif not _OPEN.startswith(start):
+        for opening, closing in _CLOSING_OF.items():
+            if start.startswith(opening):
+                self._state, self._closing = "opened", closing
+                self._held = start.removeprefix(opening)
+                return
+        if not any(opening.startswith(start) for opening in _CLOSING_OF):
             self._state = "text"
 
     def _skip_padding(self, then: Literal["thinking", "text"]) -> None:
@@ -55,11 +64,11 @@ class ThinkTags:
 
     def _thought(self) -> str:
         """The reasoning that is sure to be reasoning, taken out of what is held."""
-        thought, closing, rest = self._held.partition(_CLOSE)
+        thought, closing, rest = self._held.partition(self._closing)
         if closing:
             self._state, self._held = "closed", rest
             return thought
-        sure = len(thought) - _possible_tag_length(thought)
+        sure = len(thought) - _possible_tag_length(thought, self._closing)
         self._held = thought[sure:]
         return thought[:sure]
 
@@ -68,7 +77,7 @@ def _parts(*parts: Part) -> list[Part]:
     return [part for part in parts if part[1]]
 
 
-def _possible_tag_length(text: str) -> int:
-    """How many of the last characters could be the beginning of a closing tag."""
-    longest = min(len(text), len(_CLOSE) - 1)
-    return next((n for n in range(longest, 0, -1) if _CLOSE.startswith(text[-n:])), 0)
+def _possible_tag_length(text: str, tag: str) -> int:
+    """How many of the last characters could be the beginning of this tag."""
+    longest = min(len(text), len(tag) - 1)
+    return next((n for n in range(longest, 0, -1) if tag.startswith(text[-n:])), 0)

@@ -12,16 +12,18 @@ Providers agree on little here. What holds for all of them:
 """
 
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import orjson
 
+from app.providers.opaque import opaque_in
 from app.providers.wire_json import (
     JsonObject,
+    as_array,
     as_object,
     as_text,
     is_object,
+    json_text,
     mended,
     parsed,
     parsed_object,
@@ -30,6 +32,7 @@ from app.turn.ids import CallId
 from app.turn.transcript import ToolCall
 
 MAX_CALLS = 1_000
+_PLAIN_KEYS = frozenset({"index", "id", "type", "function"})
 _EXCERPT_CHARACTERS = 120
 _MAX_PIECES_LOOKED_AT = 1_000
 
@@ -44,7 +47,8 @@ class _Call:
     call_id: str = ""
     name: str = ""
     written: list[str] = field(default_factory=list[str])
-    signature: str = ""
+    extras: dict[str, object] = field(default_factory=dict[str, object])
+    """What came beside the call and must go back with it."""
 
     @property
     def text(self) -> str:
@@ -52,7 +56,7 @@ class _Call:
 
     def take(self, fragment: "_Fragment") -> None:
         self.call_id = self.call_id or fragment.call_id
-        self.signature = self.signature or fragment.signature
+        self.extras.update(fragment.extras)
         self._take_name(fragment.name)
         if fragment.arguments:
             self.written.append(fragment.arguments)
@@ -83,25 +87,28 @@ class _Fragment:
     call_id: str
     name: str
     arguments: str
-    signature: str
+    extras: JsonObject
 
 
 def _fragment(entry: JsonObject) -> _Fragment:
     function = as_object(entry.get("function"))
     index = entry.get("index")
-    google = as_object(as_object(entry.get("extra_content")).get("google"))
     return _Fragment(
         index=index if isinstance(index, int) else None,
         call_id=as_text(entry.get("id")),
         name=as_text(function.get("name")),
         arguments=_argument_text(function.get("arguments")),
-        signature=as_text(google.get("thought_signature")),
+        extras={
+            name: value
+            for name, value in entry.items()
+            if name not in _PLAIN_KEYS and any(opaque_in({name: value}))
+        },
     )
 
 
 def _argument_text(arguments: object) -> str:
     if is_object(arguments):  # llama.cpp and Ollama send the object itself
-        return orjson.dumps(arguments, default=str).decode()
+        return json_text(arguments)
     return as_text(arguments)
 
 
@@ -114,24 +121,38 @@ class ToolCallParts:
     def __bool__(self) -> bool:
         return bool(self._calls)
 
-    def add(self, entries: Iterable[object]) -> int:
+    def add(self, entries: object) -> int:
         """Take the fragments of one chunk; returns how many characters of arguments came.
+
+        A list of them is expected; TGI sends one without a list round it.
 
         Raises:
             TooManyCallsError: These are more than 1,000 calls.
         """
-        fragments = [_fragment(entry) for entry in entries if is_object(entry)]
+        listed = [entries] if is_object(entries) else as_array(entries)
+        fragments = [_fragment(entry) for entry in listed if is_object(entry)]
         for fragment in fragments:
             self._call_for(fragment).take(fragment)
         return sum(len(fragment.arguments) for fragment in fragments)
 
     def signatures(self) -> tuple[str, ...]:
         """The opaque parts that came with the calls, in order."""
-        return tuple(call.signature for call in self._ordered() if call.signature)
+        return tuple(sign for call in self._ordered() for sign in opaque_in(call.extras))
+
+    def to_return(self) -> list[JsonObject]:
+        """What must go back with each call, in the order of the calls; mostly nothing."""
+        return [call.extras for call in self._ordered()]
+
+    def argument_texts(self) -> tuple[str, ...]:
+        """The arguments as they were written, in the order of the calls."""
+        return tuple(mended(call.text) for call in self._ordered())
 
     def finished(self, *, was_cut: bool) -> tuple[ToolCall, ...]:
         """The calls by index, else by arrival; one cut short has no usable arguments."""
-        return tuple(_tool_call(call, was_cut=was_cut) for call in self._ordered())
+        return tuple(
+            tool_call(call.call_id, call.name, call.text, was_cut=was_cut)
+            for call in self._ordered()
+        )
 
     def _call_for(self, fragment: _Fragment) -> _Call:
         current = self._addressed_by(fragment)
@@ -158,12 +179,13 @@ class ToolCallParts:
         return sorted(self._calls, key=lambda call: call.index or 0)
 
 
-def _tool_call(call: _Call, *, was_cut: bool) -> ToolCall:
-    text = mended(call.text)
+def tool_call(call_id: str, name: str, arguments: str, *, was_cut: bool) -> ToolCall:
+    """A finished call; one whose arguments are no JSON object says so in `problem`."""
+    text = mended(arguments)
     usable = "{}" if not text.strip() and not was_cut else _object_text(text)
     return ToolCall(
-        call_id=CallId(mended(call.call_id)),
-        tool_name=mended(call.name),
+        call_id=CallId(mended(call_id)),
+        tool_name=mended(name),
         arguments=usable or "{}",
         problem=None if usable else _problem(text, was_cut=was_cut),
     )

@@ -31,6 +31,14 @@ def _parsed_leniently(text: str | bytes) -> object:
         return None
 
 
+def json_text(value: object) -> str:
+    """A parsed value as JSON again, also one that only the lenient reader takes."""
+    try:
+        return orjson.dumps(value).decode()
+    except orjson.JSONEncodeError:
+        return json.dumps(value, ensure_ascii=False)
+
+
 def parsed_object(text: str | bytes) -> JsonObject | None:
     """The JSON object a text stands for, if it is one."""
     value = parsed(text)

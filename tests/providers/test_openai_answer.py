@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from app.ports import TextDelta
 from app.providers import openai_answer
-from app.providers.openai_answer import AnswerTooLongError
-from app.providers.openai_reading import OpenAiReading
+from app.providers.answer_reading import AnswerReading
+from app.providers.openai_answer import OpenAiAnswer
 from app.turn.failures import FailureType, ModelFailure, RequestRefused
 from app.turn.transcript import StopReason, Usage
 from tests.providers.wire_pieces import DONE, answer_in, chunk, failure_in, outcome_of
@@ -40,7 +40,7 @@ def test_think_tags_at_the_start_are_reasoning_wherever_they_are_cut() -> None:
 
 
 def test_half_of_a_tag_at_the_end_is_text_after_all() -> None:
-    reading = OpenAiReading()
+    reading = AnswerReading(OpenAiAnswer())
     list(reading.feed(chunk({"content": "<thi"}, "stop")))
 
     assert list(reading.close()) == [TextDelta(text="<thi")]
@@ -183,8 +183,9 @@ def test_an_answer_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(openai_answer, "MAX_ANSWER_CHARACTERS", 1_000)
     endless = chunk({"content": "0123456789"}) * 101
 
-    with pytest.raises(AnswerTooLongError):
-        list(OpenAiReading().feed(endless))
+    failure = failure_in(endless)
+
+    assert (failure.exception_type, failure.retryable) == ("AnswerTooLongError", False)
 
 
 _JSON = st.recursive(

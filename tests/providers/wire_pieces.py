@@ -3,7 +3,8 @@
 import json
 from collections.abc import Mapping
 
-from app.providers.openai_reading import OpenAiReading, Outcome
+from app.providers.answer_reading import AnswerReading, Outcome
+from app.providers.openai_answer import OpenAiAnswer
 from app.turn.failures import ModelFailure
 from app.turn.transcript import ModelAnswer
 
@@ -18,7 +19,7 @@ def chunk(
 
 
 def outcome_of(*pieces: bytes) -> Outcome:
-    reading = OpenAiReading()
+    reading = AnswerReading(OpenAiAnswer())
     for piece in pieces:
         list(reading.feed(piece))
     list(reading.close())

@@ -1,0 +1,73 @@
+"""One call over HTTP, whatever the wire: the bytes go through a reading, an ending comes out."""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from http import HTTPStatus
+
+import httpx
+
+from app.ports import ModelEvent
+from app.providers.answer_reading import AnswerReading, Delta
+from app.providers.failures import Evidence, classify, classify_exception, interrupted
+from app.providers.http import ProviderTimeoutError, Reply, Timeouts, exchange
+from app.turn.transcript import StopReason
+
+_BROKEN = (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, ProviderTimeoutError, OSError)
+"""OSError too, which covers ssl.SSLError: httpx does not wrap every one of them."""
+
+
+async def call(
+    http: httpx.AsyncClient,
+    request: Callable[[], httpx.Request],
+    timeouts: Timeouts,
+    reading: AnswerReading,
+) -> AsyncGenerator[ModelEvent, None]:
+    """Yield the answer as it comes; what goes wrong comes out as a value.
+
+    An answer whose end has come is whole, whatever the connection does next.
+    """
+    status = 0
+    try:
+        async with exchange(http, request(), timeouts) as reply:
+            status = reply.status
+            if status != HTTPStatus.OK:
+                yield await _refused(reply)
+                return
+            async with aclosing(_deltas(reply, reading)) as deltas:
+                async for delta in deltas:
+                    yield delta
+    except _BROKEN as error:
+        if not reading.is_whole or reading.failure is not None:
+            yield reading.failure or classify_exception(error, http_status=status)
+            return
+    for delta in reading.close():
+        yield delta
+    yield _ending(reading)
+
+
+async def _refused(reply: Reply) -> ModelEvent:
+    body = await reply.start_of_body()
+    return classify(
+        Evidence(
+            where="response", status=reply.status, headers=dict(reply.headers.items()), body=body
+        )
+    )
+
+
+async def _deltas(reply: Reply, reading: AnswerReading) -> AsyncGenerator[Delta, None]:
+    while (piece := await reply.next_piece()) is not None:
+        for delta in reading.feed(piece):
+            yield delta
+        if reading.failure is not None:
+            return
+        if reading.is_done:
+            reply.expect_the_end()
+
+
+def _ending(reading: AnswerReading) -> ModelEvent:
+    outcome = reading.outcome()
+    if outcome.failure is not None:
+        return outcome.failure
+    if outcome.answer.stop_reason is StopReason.INTERRUPTED:
+        return interrupted(outcome.answer.raw_stop)
+    return outcome.answer

@@ -1,0 +1,171 @@
+"""The bytes of an answered call in, deltas and an outcome out; no I/O, the same for every wire.
+
+What a chunk means is the affair of a builder, one for each wire (`openai_answer`,
+`anthropic_answer`). Live calls, recorded ones and `turnkeeper wires parse` are read by this code.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+from app.ports import ReasoningDelta, TextDelta
+from app.providers.failures import Evidence, classify
+from app.providers.json_frames import AnswerTooLongError, Done, Frame, Garbage, JsonFrames
+from app.providers.sse_lines import LineTooLongError
+from app.providers.tool_call_parts import TooManyCallsError
+from app.providers.wire_json import JsonObject, as_array, as_object, as_text, is_object
+from app.turn.failures import FailureType, ModelFailure, RequestRefused
+from app.turn.transcript import ModelAnswer
+
+Delta: TypeAlias = TextDelta | ReasoningDelta
+Failure: TypeAlias = ModelFailure | RequestRefused
+
+_TOO_LONG = (LineTooLongError, AnswerTooLongError, TooManyCallsError)
+_ERROR_TEXT_KEYS = ("message", "detail", "error_msg", "error_message", "msg", "errors")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What has been read of an answer."""
+
+    answer: ModelAnswer
+    """`INTERRUPTED` where nothing says that it is whole."""
+    argument_texts: tuple[str, ...] = ()
+    """The arguments of each tool call as the model wrote them, JSON or not."""
+    signatures: tuple[str, ...] = ()
+    """Everything opaque that came, in order."""
+    reasoning_tokens: int | None = None
+    """How many of the output tokens were reasoning, where the provider says so."""
+    to_return: JsonObject = field(default_factory=dict[str, object])
+    """What must go back with the answer, in the shape of its wire; empty where nothing must."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How an answered call ended."""
+
+    reading: Reading
+    failure: Failure | None
+    """Only what the body itself says; a bare cut is an `INTERRUPTED` answer without a failure."""
+
+    @property
+    def answer(self) -> ModelAnswer:
+        return self.reading.answer
+
+
+class AnswerBuilder(Protocol):
+    """Collects one answer from the chunks of one wire."""
+
+    is_done: bool
+    """The provider said that nothing follows."""
+
+    @property
+    def has_content(self) -> bool:
+        """Whether anything that came was a part of an answer."""
+        ...
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the provider has said how the answer ends."""
+        ...
+
+    def recognises(self, chunk: JsonObject) -> bool:
+        """Whether the chunk has the shape of this wire, so that a text in it is no complaint."""
+        ...
+
+    def add(self, chunk: JsonObject) -> Iterator[Delta]:
+        """Take one chunk, yield what it adds for a reader; after the end only usage is taken.
+
+        Raises:
+            AnswerTooLongError: The answer has grown over 32 Mi characters.
+            TooManyCallsError: It asks for more than 1,000 tool calls.
+        """
+        ...
+
+    def flush(self) -> Iterator[Delta]:
+        """Yield what was held back until more was known; for the end of the stream."""
+        ...
+
+    def finished(self, *, is_broken: bool) -> Reading:
+        """The answer as far as it came; a broken one is `INTERRUPTED`."""
+        ...
+
+
+@dataclass(slots=True)
+class AnswerReading:
+    """Reads one answer, however its bytes are cut."""
+
+    _builder: AnswerBuilder
+    failure: Failure | None = None
+    _frames: JsonFrames = field(default_factory=JsonFrames)
+    _garbage: str = ""
+    """The last data that was no JSON."""
+
+    @property
+    def is_done(self) -> bool:
+        """The provider said that nothing follows, or that it failed."""
+        return self._builder.is_done or self.failure is not None
+
+    @property
+    def is_whole(self) -> bool:
+        """The answer's end has come, though perhaps not yet the end of the stream."""
+        return self._builder.is_whole
+
+    def feed(self, piece: bytes) -> Iterator[Delta]:
+        """Yield what these bytes add; an answer beyond all bounds is a failure."""
+        yield from self._bounded(self._frames.feed(piece))
+
+    def close(self) -> Iterator[Delta]:
+        """Yield what was still open when the bytes ended."""
+        yield from self._bounded(self._frames.close())
+        yield from self._builder.flush()
+
+    def outcome(self) -> Outcome:
+        """What the call came to; for after `close`."""
+        if self.failure is None and not self._builder.has_content and self._garbage:
+            self.failure = classify(Evidence(where="response", status=200, body=self._garbage))
+        return Outcome(self._builder.finished(is_broken=self.failure is not None), self.failure)
+
+    def _bounded(self, frames: Iterator[Frame]) -> Iterator[Delta]:
+        try:
+            for frame in frames:
+                yield from self._take(frame)
+        except _TOO_LONG as error:
+            self.failure = _too_long(error)
+
+    def _take(self, frame: Frame) -> Iterator[Delta]:
+        if self.failure is not None:
+            return
+        match frame:
+            case Garbage(text=text):
+                self._garbage = text if text.startswith("{") else self._garbage or text
+            case _ if self._garbage.startswith("{"):  # a chunk was damaged, and the answer goes on
+                self.failure = classify(Evidence(where="stream", status=200, body=self._garbage))
+            case Done():
+                self._builder.is_done = True
+            case _ if is_error(frame, is_chunk=self._builder.recognises(frame)):
+                self.failure = classify(Evidence(where="stream", status=200, body=frame))
+            case _:
+                yield from self._builder.add(frame)
+
+
+def _too_long(error: Exception) -> ModelFailure:
+    return ModelFailure(
+        type=FailureType.UNAVAILABLE,
+        message=type(error).__doc__ or "",
+        retryable=False,
+        http_status=200,
+        exception_type=type(error).__name__,
+    )
+
+
+def is_error(chunk: JsonObject, *, is_chunk: bool) -> bool:
+    """Whether an object in a 200 answer is a failure, as providers put it there."""
+    if chunk.get("error") or chunk.get("object") == "error" or chunk.get("type") == "error":
+        return True
+    if as_object(chunk.get("base_resp")).get("status_code", 0) != 0:  # MiniMax
+        return True
+    choices = [as_object(choice) for choice in as_array(chunk.get("choices"))]
+    if any(is_object(choice.get("error")) for choice in choices):  # OpenRouter
+        return True
+    return not is_chunk and any(as_text(chunk.get(key)) for key in _ERROR_TEXT_KEYS)

@@ -1,0 +1,101 @@
+"""The bytes of an answered call in, JSON objects out; no I/O, the same for every wire.
+
+The content type is not asked, because it lies: event streams come as `application/json`, bare JSON
+as `text/event-stream`, and NDJSON as anything. What the lines look like decides.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from app.providers.sse_lines import Event, EventStream
+from app.providers.wire_json import JsonObject, is_array, is_object, parsed
+
+MAX_ANSWER_CHARACTERS = 32 * 1024 * 1024
+
+
+class AnswerTooLongError(Exception):
+    """An answer holds more than 32 Mi characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The mark `[DONE]`, which OpenAI's wire ends with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Garbage:
+    """Data that is no JSON object."""
+
+    text: str
+
+
+Frame: TypeAlias = JsonObject | Done | Garbage
+
+
+@dataclass(slots=True)
+class JsonFrames:
+    """Cuts bytes into frames, wherever the bytes are cut themselves."""
+
+    _events: EventStream = field(default_factory=EventStream)
+    _stray: list[str] = field(default_factory=list[str])
+    _stray_characters: int = 0
+
+    def feed(self, piece: bytes) -> Iterator[Frame]:
+        """The frames completed by these bytes, in order.
+
+        Raises:
+            LineTooLongError: A line is longer than 8 MiB.
+            AnswerTooLongError: Lines outside of events hold more than 32 Mi characters.
+        """
+        for event in self._events.feed(piece):
+            yield from self._read(event)
+
+    def close(self) -> Iterator[Frame]:
+        """What was still open when the bytes ended; stray lines that are no JSON come last."""
+        for event in self._events.close():
+            yield from self._read(event)
+        yield from self._read_stray()
+        if self._stray:
+            yield Garbage("\n".join(self._stray))
+
+    def _read(self, event: Event) -> Iterator[Frame]:
+        if event.is_stray:
+            yield from self._read_stray_line(event.lines[0])
+            return
+        joined = "\n".join(event.lines)
+        if len(event.lines) == 1 or parsed(joined) is not None:
+            yield from self._read_data(joined)
+            return
+        for line in event.lines:
+            yield from self._read_data(line)
+
+    def _read_data(self, data: str) -> Iterator[Frame]:
+        data = data.strip()
+        if data == "[DONE]":
+            yield from self._read_stray()
+            yield Done()
+        elif data and not data.startswith(":"):
+            yield from _frames(parsed(data), data)
+
+    def _read_stray_line(self, line: str) -> Iterator[Frame]:
+        """NDJSON has a whole object on every line; a pretty-printed body has not."""
+        value = None if self._stray else parsed(line)
+        if is_object(value):
+            yield value
+            return
+        self._stray.append(line)
+        self._stray_characters += len(line)
+        if self._stray_characters > MAX_ANSWER_CHARACTERS:
+            raise AnswerTooLongError
+
+    def _read_stray(self) -> Iterator[Frame]:
+        body = parsed("\n".join(self._stray)) if self._stray else None
+        if body is not None:
+            self._stray = []
+            yield from _frames(body, "")
+
+
+def _frames(value: object, text: str) -> Iterator[Frame]:
+    for entry in value if is_array(value) else [value]:
+        yield entry if is_object(entry) else Garbage(text)
