@@ -16,6 +16,8 @@ cli = typer.Typer(
 )
 failures = typer.Typer(help="What a model's failures mean to the service.", no_args_is_help=True)
 cli.add_typer(failures, name="failures")
+wires = typer.Typer(help="Looks at what providers send.", no_args_is_help=True)
+cli.add_typer(wires, name="wires")
 
 Host = Annotated[str | None, typer.Option(help="Address to listen on, before TURNKEEPER_HOST.")]
 Port = Annotated[int | None, typer.Option(help="Port, before TURNKEEPER_PORT; 0 is any free one.")]
@@ -83,6 +85,14 @@ def classify_failures(
     from app.entrypoints import classify  # noqa: PLC0415
 
     classify.run(file)
+
+
+@wires.command("parse")
+def parse_wires(file: Annotated[str, typer.Argument(help="JSON lines; - is stdin.")]) -> None:
+    """Read recorded answers as live ones are read; a line of JSON for each."""
+    from app.entrypoints.wires import parse_file  # noqa: PLC0415
+
+    raise typer.Exit(parse_file(file))
 
 
 def main() -> None:
