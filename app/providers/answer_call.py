@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from dataclasses import replace
 from http import HTTPStatus
 
 import httpx
@@ -10,6 +11,7 @@ from app.ports import ModelEvent
 from app.providers.answer_reading import AnswerReading, Delta
 from app.providers.failures import Evidence, classify, classify_exception, interrupted
 from app.providers.http import ProviderTimeoutError, Reply, Timeouts, exchange
+from app.providers.opaque import sealed
 from app.turn.transcript import StopReason
 
 _BROKEN = (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, ProviderTimeoutError, OSError)
@@ -21,9 +23,12 @@ async def call(
     request: Callable[[], httpx.Request],
     timeouts: Timeouts,
     reading: AnswerReading,
+    *,
+    maker: str,
 ) -> AsyncGenerator[ModelEvent, None]:
     """Yield the answer as it comes; what goes wrong comes out as a value.
 
+    `maker` is whom the answer's opaque parts belong to.
     An answer whose end has come is whole, whatever the connection does next.
     """
     status = 0
@@ -42,7 +47,7 @@ async def call(
             return
     for delta in reading.close():
         yield delta
-    yield _ending(reading)
+    yield _ending(reading, maker)
 
 
 async def _refused(reply: Reply) -> ModelEvent:
@@ -60,14 +65,14 @@ async def _deltas(reply: Reply, reading: AnswerReading) -> AsyncGenerator[Delta,
             yield delta
         if reading.failure is not None:
             return
-        if reading.is_done:
+        if reading.is_ending:
             reply.expect_the_end()
 
 
-def _ending(reading: AnswerReading) -> ModelEvent:
+def _ending(reading: AnswerReading, maker: str) -> ModelEvent:
     outcome = reading.outcome()
     if outcome.failure is not None:
         return outcome.failure
     if outcome.answer.stop_reason is StopReason.INTERRUPTED:
         return interrupted(outcome.answer.raw_stop)
-    return outcome.answer
+    return replace(outcome.answer, opaque=sealed(outcome.reading.to_return, maker))

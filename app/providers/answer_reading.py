@@ -60,6 +60,11 @@ class AnswerBuilder(Protocol):
     """The provider said that nothing follows."""
 
     @property
+    def is_ending(self) -> bool:
+        """Whether what may follow is not worth a long wait."""
+        ...
+
+    @property
     def has_content(self) -> bool:
         """Whether anything that came was a part of an answer."""
         ...
@@ -102,9 +107,9 @@ class AnswerReading:
     """The last data that was no JSON."""
 
     @property
-    def is_done(self) -> bool:
-        """The provider said that nothing follows, or that it failed."""
-        return self._builder.is_done or self.failure is not None
+    def is_ending(self) -> bool:
+        """Nothing that is worth a long wait follows."""
+        return self._builder.is_ending or self.failure is not None
 
     @property
     def is_whole(self) -> bool:

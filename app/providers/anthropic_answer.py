@@ -11,12 +11,21 @@ from dataclasses import dataclass, field
 from app.ports import ReasoningDelta, TextDelta
 from app.providers.answer_reading import Delta, Reading
 from app.providers.anthropic_blocks import KIND_OF_DELTA, TEXT, THINKING, TOOL_USE, Block, opened
+from app.providers.anthropic_plan import plan_of
 from app.providers.anthropic_usage import AnthropicFigures
 from app.providers.json_frames import MAX_ANSWER_CHARACTERS, AnswerTooLongError
 from app.providers.stop_values import stop_reason
 from app.providers.text_pieces import TextPieces
 from app.providers.tool_call_parts import MAX_CALLS, TooManyCallsError, tool_call
-from app.providers.wire_json import JsonObject, as_array, as_object, as_text, is_array, is_object
+from app.providers.wire_json import (
+    JsonObject,
+    as_array,
+    as_count,
+    as_object,
+    as_text,
+    is_array,
+    is_object,
+)
 from app.turn.transcript import ModelAnswer, StopReason
 
 
@@ -28,14 +37,20 @@ class AnthropicAnswer:
     raw_stop: str | None = None
     _message_id: str = ""
     _blocks: list[Block] = field(default_factory=list[Block])
-    _at: dict[object, Block] = field(default_factory=dict[object, Block])
-    """The block that is addressed by an index now."""
+    _at: dict[int | None, Block] = field(default_factory=dict[int | None, Block])
+    """The block that an index means now; where there are no indexes, the last one."""
     _text: TextPieces = field(default_factory=TextPieces)
     _reasoning: TextPieces = field(default_factory=TextPieces)
     _figures: AnthropicFigures = field(default_factory=AnthropicFigures)
     _has_begun: bool = False
     _is_spliced: bool = False
+    _was_stopped: bool = False
     _characters: int = 0
+
+    @property
+    def is_ending(self) -> bool:
+        """Behind a stop reason some send nothing but pings, and no end."""
+        return self.is_done or self._was_stopped
 
     @property
     def has_content(self) -> bool:
@@ -94,6 +109,7 @@ class AnthropicAnswer:
             argument_texts=tuple(call.arguments() for call in calls),
             signatures=tuple(block.opaque for block in blocks if block.opaque),
             reasoning_tokens=self._figures.reasoning,
+            to_return=plan_of(blocks),
         )
 
     def _take(self, kind: str, event: JsonObject) -> Iterator[Delta]:
@@ -103,17 +119,20 @@ class AnthropicAnswer:
             case "message":
                 yield from self._take_whole(event)
             case "content_block_start":
-                yield from self._open(event.get("index"), as_object(event.get("content_block")))
+                yield from self._open(
+                    as_count(event.get("index")), as_object(event.get("content_block"))
+                )
             case "content_block_delta":
-                yield from self._grow(event.get("index"), as_object(event.get("delta")))
+                yield from self._grow(as_count(event.get("index")), as_object(event.get("delta")))
             case "content_block_stop":
-                yield from self._close(event.get("index"))
+                yield from self._close(as_count(event.get("index")))
             case _:
                 self._end(kind, event)
 
     def _end(self, kind: str, event: JsonObject) -> None:
         if kind == "message_delta":
             self._note_stop(as_object(event.get("delta")), event)
+            self._was_stopped = self.raw_stop is not None
         self.is_done = kind == "message_stop"
 
     def _begin(self, message: JsonObject) -> Iterator[Delta]:
@@ -140,17 +159,17 @@ class AnthropicAnswer:
             yield from self._open(index, as_object(entry))
             yield from self._close(index)
 
-    def _open(self, index: object, start: JsonObject) -> Iterator[Delta]:
+    def _open(self, index: int | None, start: JsonObject) -> Iterator[Delta]:
         self._has_begun = True
         if index in self._at:
             yield from self._close(index)
-        block = opened(start, index if isinstance(index, int) else None)
+        block = opened(start, index)
         self._blocks.append(block)
         self._at[index] = block
         if len(self._blocks) > MAX_CALLS:
             raise TooManyCallsError
 
-    def _grow(self, index: object, delta: JsonObject) -> Iterator[Delta]:
+    def _grow(self, index: int | None, delta: JsonObject) -> Iterator[Delta]:
         kind = KIND_OF_DELTA.get(as_text(delta.get("type")))
         block = self._at.get(index)
         if block is None or (block.is_closed and kind not in (None, block.kind)):
@@ -161,7 +180,7 @@ class AnthropicAnswer:
         self._count(block.weight_of(delta))
         yield from self._shown(block, block.take(delta))
 
-    def _close(self, index: object) -> Iterator[Delta]:
+    def _close(self, index: int | None) -> Iterator[Delta]:
         block = self._at.get(index)
         if block is not None:
             block.is_closed = True

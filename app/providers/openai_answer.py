@@ -38,6 +38,11 @@ class OpenAiAnswer:
     _characters: int = 0
 
     @property
+    def is_ending(self) -> bool:
+        """A stop value alone is no end: some send one with each call."""
+        return self.is_done
+
+    @property
     def has_content(self) -> bool:
         """At least one chunk carried a part of an answer."""
         return self._has_choice

@@ -4,7 +4,7 @@ Messages arrive as the JSON texts they were stored as, in the very form of this 
 into the request as they are: a long history is never decoded and encoded again.
 """
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -16,6 +16,7 @@ from app.providers.answer_call import call
 from app.providers.answer_reading import AnswerReading
 from app.providers.http import Timeouts, network_timeouts
 from app.providers.openai_answer import OpenAiAnswer
+from app.providers.openai_messages import as_sent
 from app.turn.agent import ToolSpec
 
 
@@ -28,12 +29,21 @@ class OpenAiChat:
     """Up to and including `/v1`; a query stays at the end, as Azure wants it."""
     api_key: str = field(default="", repr=False)
     """Empty for a server that asks for none."""
+    provider: str = "openai"
+    """Its configured name: what it signs goes back to nobody else."""
+    extra_body: Mapping[str, object] = field(default_factory=dict[str, object])
+    """Fields for every request."""
     timeouts: Timeouts = field(default_factory=Timeouts)
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Yield the answer as it comes; what goes wrong comes out as a value."""
         reading = AnswerReading(OpenAiAnswer())
-        return call(self.http, partial(self._request, request), self.timeouts, reading)
+        request_made = partial(self._request, request)
+        maker = self._maker(request)
+        return call(self.http, request_made, self.timeouts, reading, maker=maker)
+
+    def _maker(self, request: ModelRequest) -> str:
+        return f"openai_chat {self.provider} {request.model}"
 
     def _request(self, request: ModelRequest) -> httpx.Request:
         url = httpx.URL(self.base_url)
@@ -48,27 +58,31 @@ class OpenAiChat:
             "POST",
             url.copy_with(path=url.path.rstrip("/") + "/chat/completions"),
             headers=headers,
-            content=request_body(request),
+            content=request_body(request, maker=self._maker(request), extra=self.extra_body),
             timeout=network_timeouts(self.timeouts),
         )
 
 
-def request_body(request: ModelRequest) -> bytes:
+def request_body(
+    request: ModelRequest, *, maker: str, extra: Mapping[str, object] | None = None
+) -> bytes:
     """The request as JSON: the stored messages are copied into it, not read."""
     parts = [
         b'{"model":' + orjson.dumps(request.model),
         b'"stream":true,"stream_options":{"include_usage":true}',
-        b'"messages":[' + b",".join(_messages(request)) + b"]",
+        b'"messages":[' + b",".join(_messages(request, maker)) + b"]",
     ]
+    if extra:
+        parts.append(orjson.dumps(dict(extra))[1:-1])
     if request.tools:
         parts.append(b'"tools":[' + b",".join(_tools(request.tools)) + b"]")
     return b",".join(parts) + b"}"
 
 
-def _messages(request: ModelRequest) -> list[bytes]:
+def _messages(request: ModelRequest, maker: str) -> list[bytes]:
     system = {"role": "system", "content": request.instructions}
     first = [orjson.dumps(system)] if request.instructions.strip() else []
-    return [*first, *(message.encode("utf-8", "replace") for message in request.messages)]
+    return [*first, *(as_sent(message, maker) for message in request.messages)]
 
 
 def _tools(tools: Sequence[ToolSpec]) -> list[bytes]:

@@ -14,6 +14,7 @@ from app.providers.wire_json import JsonObject, as_array, as_object, as_text, is
 _TEXT_FIELDS = ("reasoning_content", "reasoning", "reasoning_text", "thinking")
 _DETAIL_FIELDS = ("reasoning_details", "thinking_blocks")
 _DETAIL_TEXTS = ("text", "summary", "thinking")
+_MOST_LEVELS = 8
 _PLAIN_FIELDS = frozenset({"role", "tool_calls", "function_call", "refusal", *_TEXT_FIELDS})
 
 
@@ -91,14 +92,15 @@ def _merge(details: list[dict[str, object]], new: JsonObject) -> None:
             last[key] = value
 
 
-def _texts(value: object) -> str:
+def _texts(value: object, levels: int = _MOST_LEVELS) -> str:
     """All the text in a piece of reasoning, whatever it is wrapped in."""
     if isinstance(value, str):
         return value
-    if is_array(value):
-        return "".join(_texts(entry) for entry in value)
-    if is_object(value):
-        return next((text for key in _DETAIL_TEXTS if (text := _texts(value.get(key)))), "")
+    if is_array(value) and levels:
+        return "".join(_texts(entry, levels - 1) for entry in value)
+    if is_object(value) and levels:
+        inner = (_texts(value.get(key), levels - 1) for key in _DETAIL_TEXTS)
+        return next((text for text in inner if text), "")
     return ""
 
 

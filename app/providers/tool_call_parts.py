@@ -182,7 +182,7 @@ class ToolCallParts:
 def tool_call(call_id: str, name: str, arguments: str, *, was_cut: bool) -> ToolCall:
     """A finished call; one whose arguments are no JSON object says so in `problem`."""
     text = mended(arguments)
-    usable = "{}" if not text.strip() and not was_cut else _object_text(text)
+    usable = "{}" if not text.strip() and not was_cut else object_text(text)
     return ToolCall(
         call_id=CallId(mended(call_id)),
         tool_name=mended(name),
@@ -191,8 +191,11 @@ def tool_call(call_id: str, name: str, arguments: str, *, was_cut: bool) -> Tool
     )
 
 
-def _object_text(text: str) -> str | None:
-    """The text itself where it is a JSON object, else the object it encodes, else nothing."""
+def object_text(text: str) -> str | None:
+    """The text itself where it is a JSON object, else the object it encodes, else nothing.
+
+    What comes out is strict JSON, fit to be put into a request as it is.
+    """
     try:
         value: object = orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -200,7 +203,7 @@ def _object_text(text: str) -> str | None:
     if is_object(value):
         return text
     if isinstance(value, str) and parsed_object(value) is not None:
-        return _object_text(value)  # encoded twice, as some gateways do
+        return object_text(value)  # encoded twice, as some gateways do
     return "{}" if value is None else None
 
 

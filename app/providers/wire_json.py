@@ -32,11 +32,18 @@ def _parsed_leniently(text: str | bytes) -> object:
 
 
 def json_text(value: object) -> str:
-    """A parsed value as JSON again, also one that only the lenient reader takes."""
+    """A parsed value as JSON again, also one that only the lenient reader takes.
+
+    Lone surrogates are replaced; a value nested too deeply for any encoder becomes `null`.
+    """
     try:
         return orjson.dumps(value).decode()
     except orjson.JSONEncodeError:
-        return json.dumps(value, ensure_ascii=False)
+        pass
+    try:
+        return mended(json.dumps(value, ensure_ascii=False))
+    except (ValueError, RecursionError):
+        return "null"
 
 
 def parsed_object(text: str | bytes) -> JsonObject | None:

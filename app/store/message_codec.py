@@ -121,8 +121,10 @@ def _parts(content: str | list[dict[str, Any]]) -> tuple[ContentPart, ...]:
 
 
 def _said(message: AssistantMessage) -> dict[str, Any]:
+    """The message, with `opaque` as a key that every wire takes out before it sends the rest."""
+    opaque = {"opaque": message.opaque} if message.opaque else {}
     if not message.tool_calls:
-        return {"role": "assistant", "content": message.text}
+        return {"role": "assistant", "content": message.text, **opaque}
     calls = [
         {
             "id": call.call_id,
@@ -133,7 +135,7 @@ def _said(message: AssistantMessage) -> dict[str, Any]:
     ]
     # An empty text block beside calls is refused by strict providers; null is what they expect.
     text = message.text if message.text.strip() else None
-    return {"role": "assistant", "content": text, "tool_calls": calls}
+    return {"role": "assistant", "content": text, "tool_calls": calls, **opaque}
 
 
 def _meta(message: AssistantMessage) -> str:
@@ -143,7 +145,6 @@ def _meta(message: AssistantMessage) -> str:
     meta = {
         "stopReason": message.stop_reason,
         "reasoning": message.reasoning,
-        "signatures": list(message.signatures),
         "problems": problems,
     }
     return _json({key: value for key, value in meta.items() if value})
@@ -164,7 +165,7 @@ def _assistant(body: dict[str, Any], meta: dict[str, Any]) -> AssistantMessage:
         ),
         stop_reason=StopReason(meta["stopReason"]),
         reasoning=meta.get("reasoning", ""),
-        signatures=tuple(meta.get("signatures", ())),
+        opaque=body.get("opaque", ""),
     )
 
 

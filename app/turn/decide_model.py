@@ -249,7 +249,7 @@ def _completed(
         tool_calls=calls,
         stop_reason=answer.stop_reason,
         reasoning=answer.reasoning,
-        signatures=answer.signatures,
+        opaque=answer.opaque,
     )
     stored = message if answer.text.strip() or calls else None
     return e.ModelCompleted(

@@ -106,7 +106,8 @@ class ModelAnswer:
     raw_stop: str | None = None
     """The provider's own stop value, for operators."""
     usage: Usage = Usage()
-    signatures: tuple[str, ...] = ()
+    opaque: str = ""
+    """What must go back unchanged with it; only the wire that made it reads this."""
 
     @property
     def is_final(self) -> bool:
@@ -127,8 +128,8 @@ class AssistantMessage:
     tool_calls: tuple[ToolCall, ...] = ()
     stop_reason: StopReason = StopReason.END_TURN
     reasoning: str = ""
-    signatures: tuple[str, ...] = ()
-    """Opaque parts that must go back to their provider unchanged, in order."""
+    opaque: str = ""
+    """As in `ModelAnswer`: for its own provider and model, byte for byte, or for nobody."""
     role: Literal["assistant"] = "assistant"
 
 

@@ -38,7 +38,8 @@ def test_stored_messages_go_into_the_request_as_the_text_they_are() -> None:
     body = request_body(
         type(request)(
             model="m", instructions="Be kind.", messages=[stored, stored], tools=(), attempt=1
-        )
+        ),
+        maker="m",
     )
 
     assert body.count(stored.encode()) == 2
@@ -51,7 +52,7 @@ def test_stored_messages_go_into_the_request_as_the_text_they_are() -> None:
 
 def test_a_request_streams_with_usage_and_names_its_tools() -> None:
     look = ToolSpec(name="look", description='Looks "up".', parameters='{"type": "object"}')
-    body = json.loads(request_body(a_request(tools=[look])))
+    body = json.loads(request_body(a_request(tools=[look]), maker="m"))
 
     assert body["model"] == "m"
     assert body["stream"] is True
@@ -69,7 +70,7 @@ def test_a_request_streams_with_usage_and_names_its_tools() -> None:
 
 
 def test_without_instructions_or_tools_nothing_is_said_of_them() -> None:
-    body = json.loads(request_body(a_request(user("hello"))))
+    body = json.loads(request_body(a_request(user("hello")), maker="m"))
 
     assert body["messages"] == [user("hello")]
     assert "tools" not in body
