@@ -16,6 +16,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    JsonValue,
     SecretStr,
     StringConstraints,
     ValidationError,
@@ -59,6 +60,14 @@ def _postgresql_url(url: str) -> str:
     return f"postgresql://{rest}"
 
 
+def _not_ours(fields: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    for name in ("model", "messages", "system", "tools", "stream", "stream_options"):
+        if name in fields:
+            message = f"{name!r} is written by the service itself"
+            raise ValueError(message)
+    return fields
+
+
 def _usable(token: SecretStr) -> SecretStr:
     if len(token.get_secret_value()) < MIN_TOKEN_CHARACTERS:
         message = f"must have at least {MIN_TOKEN_CHARACTERS} characters"
@@ -80,13 +89,19 @@ Timeout = Annotated[float, Field(gt=0, le=86_400)]
 
 
 class ProviderSettings(BaseModel):
-    """A provider by name: the wire it speaks, where, and which variable holds its key."""
+    """A provider by name: the wire it speaks, where, and which variable holds its key.
+
+    `extra_body` holds fields for every request to it, such as `max_tokens` or `thinking`.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
-    kind: Literal["openai"]
+    kind: Literal["openai", "anthropic"]
     base_url: HttpUrl
     api_key_env: EnvironmentVariable | None = None
+    extra_body: Annotated[dict[str, JsonValue], AfterValidator(_not_ours)] = Field(
+        default_factory=dict[str, JsonValue]
+    )
 
 
 class Settings(BaseSettings):
@@ -125,7 +140,8 @@ class Settings(BaseSettings):
     providers: Mapping[ProviderName, ProviderSettings] = Field(
         default_factory=dict[str, ProviderSettings],
         description="Providers by name, as JSON: "
-        '`{"name": {"kind": "openai", "base_url": "https://…", "api_key_env": "NAME_API_KEY"}}`.',
+        '`{"name": {"kind": "openai", "base_url": "https://…", "api_key_env": "NAME_API_KEY"}}`; '
+        "the kinds and further fields are in [providers.md](providers.md).",
         json_schema_extra={"default_text": "`{}`"},
     )
     agents: ModuleAttribute | None = Field(

@@ -93,6 +93,16 @@ WRONG = [
     ("TURNKEEPER_PROVIDERS", "{", "TURNKEEPER_PROVIDERS: must be a JSON object"),
     ("TURNKEEPER_PROVIDERS", '{"a/b": {"kind": "openai", "base_url": "http://x"}}', "a/b"),
     ("TURNKEEPER_PROVIDERS", '{"a": {"kind": "openai"}}', "TURNKEEPER_PROVIDERS.a.base_url"),
+    (
+        "TURNKEEPER_PROVIDERS",
+        '{"a": {"kind": "anthropic", "base_url": "http://x", "extra_body": {"messages": []}}}',
+        "TURNKEEPER_PROVIDERS.a.extra_body: 'messages' is written by the service itself",
+    ),
+    (
+        "TURNKEEPER_PROVIDERS",
+        '{"a": {"kind": "telepathy", "base_url": "http://x"}}',
+        "TURNKEEPER_PROVIDERS.a.kind: Input should be 'openai' or 'anthropic'",
+    ),
     ("TURNKEEPER_AGENTS", "mycompany.agents", "TURNKEEPER_AGENTS"),
     ("TURNKEEPER_WORKER_CONCURRENCY", "-1", "TURNKEEPER_WORKER_CONCURRENCY"),
     ("TURNKEEPER_MODEL_IDLE_TIMEOUT_SECONDS", "0", "TURNKEEPER_MODEL_IDLE_TIMEOUT_SECONDS"),

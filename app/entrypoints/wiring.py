@@ -200,7 +200,12 @@ def _models(settings: Settings, http: HttpClient) -> ProviderDirectory:
         http=http,
         environment=lambda: os.environ,
         providers={
-            name: ProviderEndpoint(base_url=p.base_url, api_key_env=p.api_key_env)
+            name: ProviderEndpoint(
+                kind=p.kind,
+                base_url=p.base_url,
+                api_key_env=p.api_key_env,
+                extra_body=p.extra_body,
+            )
             for name, p in settings.providers.items()
         },
         default_model=settings.model,

@@ -8,11 +8,13 @@ the turns that already wait.
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from types import MappingProxyType
+from typing import Literal, TypeAlias
 
 import httpx
 
 from app.ports import ModelClient, ResolvedModel
+from app.providers.anthropic_messages import AnthropicMessages
 from app.providers.http import Timeouts
 from app.providers.openai_chat import OpenAiChat
 from app.providers.scripted import ScriptedModel
@@ -29,6 +31,10 @@ Environment: TypeAlias = Callable[[], Mapping[str, str]]
 _HEADER_VALUE = re.compile(r"[\x21-\x7e]+")
 
 
+Kind: TypeAlias = Literal["openai", "anthropic"]
+"""Which wire a provider speaks."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderEndpoint:
     """A provider as configured: where it is, and which variable holds its key."""
@@ -36,6 +42,9 @@ class ProviderEndpoint:
     base_url: str
     api_key_env: str | None
     """`None` for a provider that asks for no key."""
+    kind: Kind = "openai"
+    extra_body: Mapping[str, object] = field(default_factory=dict[str, object])
+    """Fields for every request to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,12 +78,12 @@ class ProviderDirectory:
     def _configured(
         self, provider: str, endpoint: ProviderEndpoint, model: str
     ) -> ResolvedModel | ModelFailure:
-        if endpoint.api_key_env is None:
-            return self._resolved(provider, endpoint.base_url, "", model)
-        key = self.environment().get(endpoint.api_key_env, "").strip()
-        if not _HEADER_VALUE.fullmatch(key):
-            return _no_key(provider, endpoint.api_key_env, is_set=bool(key))
-        return self._resolved(provider, endpoint.base_url, key, model)
+        key = ""
+        if endpoint.api_key_env is not None:
+            key = self.environment().get(endpoint.api_key_env, "").strip()
+            if not _HEADER_VALUE.fullmatch(key):
+                return _no_key(provider, endpoint.api_key_env, is_set=bool(key))
+        return self._resolved(provider, endpoint, key, model)
 
     def _default(self, model: str) -> ResolvedModel | ModelFailure:
         """A base URL of one's own may do without a key; OpenAI's cannot."""
@@ -84,11 +93,26 @@ class ProviderDirectory:
         is_usable = _HEADER_VALUE.fullmatch(key) or (base_url and not key)
         if not is_usable:
             return _no_key(DEFAULT_PROVIDER, KEY_VARIABLE, is_set=bool(key))
-        return self._resolved(DEFAULT_PROVIDER, base_url or OPENAI_BASE_URL, key, model)
+        endpoint = ProviderEndpoint(base_url=base_url or OPENAI_BASE_URL, api_key_env=KEY_VARIABLE)
+        return self._resolved(DEFAULT_PROVIDER, endpoint, key, model)
 
-    def _resolved(self, provider: str, base_url: str, key: str, model: str) -> ResolvedModel:
-        client = OpenAiChat(http=self.http, base_url=base_url, api_key=key, timeouts=self.timeouts)
+    def _resolved(
+        self, provider: str, endpoint: ProviderEndpoint, key: str, model: str
+    ) -> ResolvedModel:
+        client = _CLIENTS[endpoint.kind](
+            http=self.http,
+            base_url=endpoint.base_url,
+            api_key=key,
+            provider=provider,
+            extra_body=endpoint.extra_body,
+            timeouts=self.timeouts,
+        )
         return ResolvedModel(client=client, model=model, provider=provider)
+
+
+_CLIENTS: Mapping[Kind, type[OpenAiChat | AnthropicMessages]] = MappingProxyType(
+    {"openai": OpenAiChat, "anthropic": AnthropicMessages}
+)
 
 
 def _no_key(provider: str, variable: str, *, is_set: bool) -> ModelFailure:

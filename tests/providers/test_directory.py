@@ -6,6 +6,7 @@ import httpx
 import pytest
 
 from app.ports import ModelDirectory, ResolvedModel
+from app.providers.anthropic_messages import AnthropicMessages
 from app.providers.directory import DEMO, ProviderDirectory, ProviderEndpoint
 from app.providers.openai_chat import OpenAiChat
 from app.providers.scripted import ScriptedModel
@@ -14,6 +15,9 @@ from app.turn.failures import FailureType, ModelFailure
 HTTP = httpx.AsyncClient()
 PROVIDERS = {
     "acme": ProviderEndpoint(base_url="https://acme.test/v1", api_key_env="ACME_KEY"),
+    "claude": ProviderEndpoint(
+        kind="anthropic", base_url="https://claude.test", api_key_env=None, extra_body={"a": 1}
+    ),
     "local": ProviderEndpoint(base_url="http://localhost:8000/v1", api_key_env=None),
 }
 
@@ -142,3 +146,11 @@ def test_keys_are_in_no_representation() -> None:
     directory = ProviderDirectory(http=HTTP, environment=dict, default_api_key="sk-secret")
 
     assert "sk-secret" not in repr(directory)
+
+
+def test_a_provider_s_kind_says_which_wire_its_client_speaks() -> None:
+    resolved = _resolved(_directory(), "claude/opus")
+
+    assert isinstance(resolved.client, AnthropicMessages)
+    assert (resolved.model, resolved.client.provider) == ("opus", "claude")
+    assert resolved.client.extra_body == {"a": 1}
