@@ -61,7 +61,7 @@ def _postgresql_url(url: str) -> str:
 
 
 def _not_ours(fields: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    for name in ("model", "messages", "system", "tools", "stream", "stream_options"):
+    for name in ("model", "messages", "system", "tools", "stream"):
         if name in fields:
             message = f"{name!r} is written by the service itself"
             raise ValueError(message)
@@ -91,7 +91,8 @@ Timeout = Annotated[float, Field(gt=0, le=86_400)]
 class ProviderSettings(BaseModel):
     """A provider by name: the wire it speaks, where, and which variable holds its key.
 
-    `extra_body` holds fields for every request to it, such as `max_tokens` or `thinking`.
+    `extra_body` holds fields for every request to it, such as `max_tokens` or `thinking`; a null
+    leaves out a field that is sent otherwise. `call_ids` says which ids of tool calls it takes.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
@@ -99,6 +100,7 @@ class ProviderSettings(BaseModel):
     kind: Literal["openai", "anthropic"]
     base_url: HttpUrl
     api_key_env: EnvironmentVariable | None = None
+    call_ids: Literal["any", "nine_characters"] = "any"
     extra_body: Annotated[dict[str, JsonValue], AfterValidator(_not_ours)] = Field(
         default_factory=dict[str, JsonValue]
     )

@@ -204,6 +204,7 @@ def _models(settings: Settings, http: HttpClient) -> ProviderDirectory:
                 kind=p.kind,
                 base_url=p.base_url,
                 api_key_env=p.api_key_env,
+                call_ids=p.call_ids,
                 extra_body=p.extra_body,
             )
             for name, p in settings.providers.items()

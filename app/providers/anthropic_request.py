@@ -28,7 +28,7 @@ DEFAULT_MAX_TOKENS = 8_192
 
 
 def request_body(request: ModelRequest, *, maker: str, extra: Mapping[str, object]) -> bytes:
-    """The request as JSON; `extra` goes over the defaults."""
+    """The request as JSON; `extra` goes over the defaults, `None` leaves a field out."""
     messages = list(_turns(request.messages, maker))
     body: dict[str, object] = {
         "model": request.model,
@@ -40,7 +40,7 @@ def request_body(request: ModelRequest, *, maker: str, extra: Mapping[str, objec
     }
     if request.instructions.strip():
         body["system"] = mended(request.instructions)
-    return orjson.dumps(body)
+    return orjson.dumps({name: value for name, value in body.items() if value is not None})
 
 
 def _turns(messages: Sequence[str], maker: str) -> Iterator[dict[str, object]]:

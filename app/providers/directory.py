@@ -8,7 +8,6 @@ the turns that already wait.
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 import httpx
@@ -18,6 +17,7 @@ from app.providers.anthropic_messages import AnthropicMessages
 from app.providers.http import Timeouts
 from app.providers.openai_chat import OpenAiChat
 from app.providers.scripted import ScriptedModel
+from app.providers.wire_ids import CallIds
 from app.turn.failures import FailureType, ModelFailure
 
 DEMO = "demo"
@@ -43,6 +43,7 @@ class ProviderEndpoint:
     api_key_env: str | None
     """`None` for a provider that asks for no key."""
     kind: Kind = "openai"
+    call_ids: CallIds = "any"
     extra_body: Mapping[str, object] = field(default_factory=dict[str, object])
     """Fields for every request to it."""
 
@@ -99,20 +100,31 @@ class ProviderDirectory:
     def _resolved(
         self, provider: str, endpoint: ProviderEndpoint, key: str, model: str
     ) -> ResolvedModel:
-        client = _CLIENTS[endpoint.kind](
-            http=self.http,
-            base_url=endpoint.base_url,
-            api_key=key,
-            provider=provider,
-            extra_body=endpoint.extra_body,
-            timeouts=self.timeouts,
+        return ResolvedModel(
+            client=self._client(provider, endpoint, key), model=model, provider=provider
         )
-        return ResolvedModel(client=client, model=model, provider=provider)
 
-
-_CLIENTS: Mapping[Kind, type[OpenAiChat | AnthropicMessages]] = MappingProxyType(
-    {"openai": OpenAiChat, "anthropic": AnthropicMessages}
-)
+    def _client(self, provider: str, endpoint: ProviderEndpoint, key: str) -> ModelClient:
+        match endpoint.kind:
+            case "openai":
+                return OpenAiChat(
+                    http=self.http,
+                    base_url=endpoint.base_url,
+                    api_key=key,
+                    provider=provider,
+                    extra_body=endpoint.extra_body,
+                    call_ids=endpoint.call_ids,
+                    timeouts=self.timeouts,
+                )
+            case "anthropic":
+                return AnthropicMessages(
+                    http=self.http,
+                    base_url=endpoint.base_url,
+                    api_key=key,
+                    provider=provider,
+                    extra_body=endpoint.extra_body,
+                    timeouts=self.timeouts,
+                )
 
 
 def _no_key(provider: str, variable: str, *, is_set: bool) -> ModelFailure:

@@ -17,6 +17,7 @@ from app.providers.answer_reading import AnswerReading
 from app.providers.http import Timeouts, network_timeouts
 from app.providers.openai_answer import OpenAiAnswer
 from app.providers.openai_messages import as_sent
+from app.providers.wire_ids import CallIds
 from app.turn.agent import ToolSpec
 
 
@@ -32,7 +33,8 @@ class OpenAiChat:
     provider: str = "openai"
     """Its configured name: what it signs goes back to nobody else."""
     extra_body: Mapping[str, object] = field(default_factory=dict[str, object])
-    """Fields for every request."""
+    """Fields for every request; `None` leaves one out that is sent otherwise."""
+    call_ids: CallIds = "any"
     timeouts: Timeouts = field(default_factory=Timeouts)
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
@@ -58,31 +60,32 @@ class OpenAiChat:
             "POST",
             url.copy_with(path=url.path.rstrip("/") + "/chat/completions"),
             headers=headers,
-            content=request_body(request, maker=self._maker(request), extra=self.extra_body),
+            content=self.request_body(request),
             timeout=network_timeouts(self.timeouts),
         )
 
+    def request_body(self, request: ModelRequest) -> bytes:
+        """The request as JSON: the stored messages are copied into it, not read."""
+        fields = {
+            "model": request.model,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            **self.extra_body,
+        }
+        stated = {name: value for name, value in fields.items() if value is not None}
+        parts = [
+            orjson.dumps(stated)[:-1],
+            b'"messages":[' + b",".join(self._messages(request)) + b"]",
+        ]
+        if request.tools:
+            parts.append(b'"tools":[' + b",".join(_tools(request.tools)) + b"]")
+        return b",".join(parts) + b"}"
 
-def request_body(
-    request: ModelRequest, *, maker: str, extra: Mapping[str, object] | None = None
-) -> bytes:
-    """The request as JSON: the stored messages are copied into it, not read."""
-    parts = [
-        b'{"model":' + orjson.dumps(request.model),
-        b'"stream":true,"stream_options":{"include_usage":true}',
-        b'"messages":[' + b",".join(_messages(request, maker)) + b"]",
-    ]
-    if extra:
-        parts.append(orjson.dumps(dict(extra))[1:-1])
-    if request.tools:
-        parts.append(b'"tools":[' + b",".join(_tools(request.tools)) + b"]")
-    return b",".join(parts) + b"}"
-
-
-def _messages(request: ModelRequest, maker: str) -> list[bytes]:
-    system = {"role": "system", "content": request.instructions}
-    first = [orjson.dumps(system)] if request.instructions.strip() else []
-    return [*first, *(as_sent(message, maker) for message in request.messages)]
+    def _messages(self, request: ModelRequest) -> list[bytes]:
+        system = {"role": "system", "content": request.instructions}
+        first = [orjson.dumps(system)] if request.instructions.strip() else []
+        maker = self._maker(request)
+        return [*first, *(as_sent(message, maker, self.call_ids) for message in request.messages)]
 
 
 def _tools(tools: Sequence[ToolSpec]) -> list[bytes]:

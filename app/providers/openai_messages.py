@@ -5,12 +5,20 @@ taken apart, to give its maker back what was its own and everybody else the rest
 """
 
 from app.providers.opaque import is_sealed, unsealed
-from app.providers.wire_json import as_array, as_object, json_text, parsed_object
+from app.providers.wire_ids import FITTING_IDS, CallIds
+from app.providers.wire_json import (
+    as_array,
+    as_object,
+    as_text,
+    json_text,
+    parsed_object,
+)
 
 
-def as_sent(message: str, maker: str) -> bytes:
+def as_sent(message: str, maker: str, call_ids: CallIds = "any") -> bytes:
     """The message as JSON, for the provider and model that `maker` names."""
-    body = parsed_object(message) if is_sealed(message) else None
+    fitting = FITTING_IDS[call_ids]
+    body = parsed_object(message) if is_sealed(message) or fitting is not None else None
     if body is None:
         return message.encode("utf-8", "replace")
     sent = dict(body)
@@ -19,7 +27,11 @@ def as_sent(message: str, maker: str) -> bytes:
     extras = [as_object(extra) for extra in as_array(returned.get("calls"))]
     if len(calls) == len(extras):  # otherwise the calls were withheld, and their reasoning too
         sent |= as_object(returned.get("message"))
-        if calls:
-            pairs = zip(calls, extras, strict=True)
-            sent["tool_calls"] = [{**call, **extra} for call, extra in pairs]
+        calls = [{**call, **extra} for call, extra in zip(calls, extras, strict=True)]
+    if fitting is not None:
+        calls = [{**call, "id": fitting(as_text(call.get("id")))} for call in calls]
+    if fitting is not None and "tool_call_id" in sent:
+        sent["tool_call_id"] = fitting(as_text(sent["tool_call_id"]))
+    if calls:
+        sent["tool_calls"] = calls
     return json_text(sent).encode("utf-8", "replace")

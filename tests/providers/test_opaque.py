@@ -1,6 +1,7 @@
 """What must go back to its maker, on the OpenAI-compatible wire: to the maker whole, else not."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from app.providers.openai_messages import as_sent
 from app.store.message_codec import encode
 from app.turn.ids import CallId
 from app.turn.transcript import AssistantMessage, ToolCall
+from tests.providers.asking import result
 from tests.providers.wire_pieces import DONE, chunk, outcome_of
 
 MAKER = "openai_chat deepseek deepseek-reasoner"
@@ -106,3 +108,23 @@ def test_a_message_that_only_speaks_of_it_is_sent_as_it_is() -> None:
     stored = encode(AssistantMessage(text='the key "opaque":', tool_calls=(call,))).body
 
     assert as_sent(stored, MAKER) == stored.encode()
+
+
+# --- Ids -----------------------------------------------------------------------------------------
+
+
+def test_a_provider_of_short_ids_gets_them_alike_in_calls_and_results() -> None:
+    ids = ("call_" + "a" * 40, "call_" + "a" * 39 + "b", "AbCdEfGh9")
+    calls = tuple(ToolCall(call_id=CallId(i), tool_name="look", arguments="{}") for i in ids)
+    asked = encode(AssistantMessage(text="", tool_calls=calls)).body
+    told = [json.dumps(result(call_id)) for call_id in ids]
+
+    sent = [
+        call["id"] for call in json.loads(as_sent(asked, MAKER, "nine_characters"))["tool_calls"]
+    ]
+    answered = [json.loads(as_sent(one, MAKER, "nine_characters"))["tool_call_id"] for one in told]
+
+    assert sent == answered
+    assert len(set(sent)) == 3
+    assert all(re.fullmatch("[A-Za-z0-9]{9}", call_id) for call_id in sent)
+    assert sent[2] == "AbCdEfGh9"

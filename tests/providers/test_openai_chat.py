@@ -4,9 +4,9 @@ import json
 
 import httpx
 
-from app.ports import TextDelta
+from app.ports import ModelRequest, TextDelta
 from app.providers.http import Timeouts, new_client
-from app.providers.openai_chat import OpenAiChat, request_body
+from app.providers.openai_chat import OpenAiChat
 from app.turn.agent import ToolSpec
 from app.turn.transcript import ModelAnswer, StopReason, Usage
 from tests.providers.asking import (
@@ -29,17 +29,21 @@ def _chat(http: httpx.AsyncClient, base_url: str, timeouts: Timeouts | None = No
     return OpenAiChat(http=http, base_url=base_url, api_key="k", timeouts=timeouts or Timeouts())
 
 
+def _body(request: ModelRequest, **fields: object) -> bytes:
+    chat = OpenAiChat(http=httpx.AsyncClient(), base_url="https://x.test/v1", extra_body=fields)
+    return chat.request_body(request)
+
+
 # --- What is sent --------------------------------------------------------------------------------
 
 
 def test_stored_messages_go_into_the_request_as_the_text_they_are() -> None:
     stored = '{ "role":"user",  "content":"caf\\u00e9 \u2028" }'
     request = a_request()
-    body = request_body(
+    body = _body(
         type(request)(
             model="m", instructions="Be kind.", messages=[stored, stored], tools=(), attempt=1
-        ),
-        maker="m",
+        )
     )
 
     assert body.count(stored.encode()) == 2
@@ -52,7 +56,7 @@ def test_stored_messages_go_into_the_request_as_the_text_they_are() -> None:
 
 def test_a_request_streams_with_usage_and_names_its_tools() -> None:
     look = ToolSpec(name="look", description='Looks "up".', parameters='{"type": "object"}')
-    body = json.loads(request_body(a_request(tools=[look]), maker="m"))
+    body = json.loads(_body(a_request(tools=[look])))
 
     assert body["model"] == "m"
     assert body["stream"] is True
@@ -70,10 +74,17 @@ def test_a_request_streams_with_usage_and_names_its_tools() -> None:
 
 
 def test_without_instructions_or_tools_nothing_is_said_of_them() -> None:
-    body = json.loads(request_body(a_request(user("hello")), maker="m"))
+    body = json.loads(_body(a_request(user("hello"))))
 
     assert body["messages"] == [user("hello")]
     assert "tools" not in body
+
+
+def test_fields_of_the_provider_go_over_the_defaults_and_null_leaves_one_out() -> None:
+    body = json.loads(_body(a_request(), max_tokens=9, stream_options=None))
+
+    assert body["max_tokens"] == 9
+    assert "stream_options" not in body
 
 
 async def test_the_key_goes_out_as_a_bearer_token_and_a_query_stays_at_the_end() -> None:
