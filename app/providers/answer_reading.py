@@ -168,9 +168,9 @@ def is_error(chunk: JsonObject, *, is_chunk: bool) -> bool:
     """Whether an object in a 200 answer is a failure, as providers put it there."""
     if chunk.get("error") or chunk.get("object") == "error" or chunk.get("type") == "error":
         return True
-    if as_object(chunk.get("base_resp")).get("status_code", 0) != 0:  # MiniMax
-        return True
-    choices = [as_object(choice) for choice in as_array(chunk.get("choices"))]
-    if any(is_object(choice.get("error")) for choice in choices):  # OpenRouter
-        return True
+    if "base_resp" in chunk and as_object(chunk["base_resp"]).get("status_code", 0) != 0:
+        return True  # MiniMax
+    for choice in as_array(chunk.get("choices")):
+        if is_object(as_object(choice).get("error")):  # OpenRouter
+            return True
     return not is_chunk and any(as_text(chunk.get(key)) for key in _ERROR_TEXT_KEYS)

@@ -59,7 +59,7 @@ class ReasoningParts:
         for name, value in part.items():
             if name in _TEXT_FIELDS and isinstance(value, str):
                 self._texts.setdefault(name, []).append(value)
-            elif value and name not in _PLAIN_FIELDS:
+            elif value and name not in _PLAIN_FIELDS and not _is_plain_text(name, value):
                 self._take_other(name, value)
 
     def to_return(self, *, has_calls: bool) -> Mapping[str, object]:
@@ -77,6 +77,11 @@ class ReasoningParts:
                 _merge(self._details.setdefault(name, []), as_object(entry))
         elif found and name != "content":
             self._others[name] = value
+
+
+def _is_plain_text(name: str, value: object) -> bool:
+    """The content of nearly every delta, which is not looked into."""
+    return name == "content" and isinstance(value, str)
 
 
 def _merge(details: list[dict[str, object]], new: JsonObject) -> None:
