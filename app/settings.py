@@ -7,6 +7,7 @@ The descriptions of the fields are the documentation: `scripts/settings-table` w
 import os
 import re
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -20,6 +21,8 @@ from pydantic import (
     SecretStr,
     StringConstraints,
     ValidationError,
+    ValidationInfo,
+    field_validator,
     model_validator,
 )
 from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
@@ -60,6 +63,13 @@ def _postgresql_url(url: str) -> str:
     return f"postgresql://{rest}"
 
 
+def _installed(kind: str) -> str:
+    if kind == "pydantic-ai" and find_spec("pydantic_ai") is None:
+        message = "needs an extra: pip install 'turnkeeper[more-providers]'"
+        raise ValueError(message)
+    return kind
+
+
 def _not_ours(fields: dict[str, JsonValue]) -> dict[str, JsonValue]:
     for name in ("model", "messages", "system", "tools", "stream"):
         if name in fields:
@@ -97,13 +107,21 @@ class ProviderSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
-    kind: Literal["openai", "anthropic"]
-    base_url: HttpUrl
+    kind: Annotated[Literal["openai", "anthropic", "pydantic-ai"], AfterValidator(_installed)]
+    base_url: HttpUrl | None = Field(default=None, validate_default=True)
     api_key_env: EnvironmentVariable | None = None
     call_ids: Literal["any", "nine_characters"] = "any"
     extra_body: Annotated[dict[str, JsonValue], AfterValidator(_not_ours)] = Field(
         default_factory=dict[str, JsonValue]
     )
+
+    @field_validator("base_url")
+    @classmethod
+    def _wires_need_an_address(cls, base_url: str | None, info: ValidationInfo) -> str | None:
+        if base_url is None and info.data.get("kind") in ("openai", "anthropic"):
+            message = "is needed for this kind"
+            raise ValueError(message)
+        return base_url
 
 
 class Settings(BaseSettings):

@@ -69,7 +69,9 @@ def test_what_the_image_copies_is_what_the_engine_is_given() -> None:
     assert given == {source for line in copied for source in line.split()}
 
 
-@pytest.mark.parametrize("lock", ["requirements.txt", "requirements-dev.txt"])
+@pytest.mark.parametrize(
+    "lock", [f"requirements{of}.txt" for of in ("", "-dev", "-more-providers")]
+)
 def test_a_lock_pins_every_package_by_hash_and_names_no_host(lock: str) -> None:
     text = (ROOT / lock).read_text()
     packages = re.split(r"\n(?=\S)", text.strip())
@@ -78,8 +80,9 @@ def test_a_lock_pins_every_package_by_hash_and_names_no_host(lock: str) -> None:
     assert "://" not in text
 
 
-def test_the_lock_of_the_tests_holds_the_lock_of_the_service() -> None:
+def test_the_other_locks_hold_the_lock_of_the_service() -> None:
     def pins(lock: str) -> set[str]:
         return set(re.findall(r"^\S+==\S+", (ROOT / lock).read_text(), re.MULTILINE))
 
     assert pins("requirements.txt") <= pins("requirements-dev.txt")
+    assert pins("requirements.txt") <= pins("requirements-more-providers.txt")

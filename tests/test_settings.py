@@ -82,6 +82,18 @@ def test_providers_are_read_from_json(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (provider.base_url, provider.api_key_env) == ("https://ds.test/v1", "K")
 
 
+def test_a_kind_whose_extra_is_not_installed_is_told_at_the_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def find_none(name: str) -> None:
+        assert name == "pydantic_ai"
+
+    monkeypatch.setattr("app.settings.find_spec", find_none)
+    complaint = _complaint(monkeypatch, TURNKEEPER_PROVIDERS='{"g": {"kind": "pydantic-ai"}}')
+
+    assert "TURNKEEPER_PROVIDERS.g.kind: needs an extra: pip install 'turnkeeper[more" in complaint
+
+
 WRONG = [
     ("TURNKEEPER_PORT", "70000", "TURNKEEPER_PORT: Input should be less than or equal to 65535"),
     ("TURNKEEPER_TOKEN", "short", "TURNKEEPER_TOKEN: must have at least 16 characters"),
@@ -101,7 +113,7 @@ WRONG = [
     (
         "TURNKEEPER_PROVIDERS",
         '{"a": {"kind": "telepathy", "base_url": "http://x"}}',
-        "TURNKEEPER_PROVIDERS.a.kind: Input should be 'openai' or 'anthropic'",
+        "TURNKEEPER_PROVIDERS.a.kind: Input should be 'openai', 'anthropic' or 'pydantic-ai'",
     ),
     ("TURNKEEPER_AGENTS", "mycompany.agents", "TURNKEEPER_AGENTS"),
     ("TURNKEEPER_WORKER_CONCURRENCY", "-1", "TURNKEEPER_WORKER_CONCURRENCY"),

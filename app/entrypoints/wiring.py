@@ -202,7 +202,7 @@ def _models(settings: Settings, http: HttpClient) -> ProviderDirectory:
         providers={
             name: ProviderEndpoint(
                 kind=p.kind,
-                base_url=p.base_url,
+                base_url=p.base_url or "",
                 api_key_env=p.api_key_env,
                 call_ids=p.call_ids,
                 extra_body=p.extra_body,

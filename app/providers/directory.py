@@ -31,8 +31,8 @@ Environment: TypeAlias = Callable[[], Mapping[str, str]]
 _HEADER_VALUE = re.compile(r"[\x21-\x7e]+")
 
 
-Kind: TypeAlias = Literal["openai", "anthropic"]
-"""Which wire a provider speaks."""
+Kind: TypeAlias = Literal["openai", "anthropic", "pydantic-ai"]
+"""Which wire a provider speaks, or that Pydantic AI speaks to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,12 +40,13 @@ class ProviderEndpoint:
     """A provider as configured: where it is, and which variable holds its key."""
 
     base_url: str
+    """Empty where a library knows it."""
     api_key_env: str | None
     """`None` for a provider that asks for no key."""
     kind: Kind = "openai"
     call_ids: CallIds = "any"
     extra_body: Mapping[str, object] = field(default_factory=dict[str, object])
-    """Fields for every request to it."""
+    """Fields for every request to it; for `pydantic-ai` its model settings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,12 +100,15 @@ class ProviderDirectory:
 
     def _resolved(
         self, provider: str, endpoint: ProviderEndpoint, key: str, model: str
-    ) -> ResolvedModel:
-        return ResolvedModel(
-            client=self._client(provider, endpoint, key), model=model, provider=provider
-        )
+    ) -> ResolvedModel | ModelFailure:
+        client = self._client(provider, endpoint, key, model)
+        if isinstance(client, ModelFailure):
+            return client
+        return ResolvedModel(client=client, model=model, provider=provider)
 
-    def _client(self, provider: str, endpoint: ProviderEndpoint, key: str) -> ModelClient:
+    def _client(
+        self, provider: str, endpoint: ProviderEndpoint, key: str, model: str
+    ) -> ModelClient | ModelFailure:
         match endpoint.kind:
             case "openai":
                 return OpenAiChat(
@@ -123,6 +127,18 @@ class ProviderDirectory:
                     api_key=key,
                     provider=provider,
                     extra_body=endpoint.extra_body,
+                    timeouts=self.timeouts,
+                )
+            case "pydantic-ai":
+                # An optional extra, which takes a second to load.
+                from app.providers.pydantic_ai_client import client_for  # noqa: PLC0415
+
+                return client_for(
+                    model,
+                    provider=provider,
+                    key=key,
+                    base_url=endpoint.base_url,
+                    settings=endpoint.extra_body,
                     timeouts=self.timeouts,
                 )
 

@@ -9,7 +9,7 @@ import contextlib
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import Self, TypeAlias, TypeVar
 
 import httpx
 
@@ -72,14 +72,26 @@ def new_client(
 
 
 @dataclass(slots=True)
-class _Clock:
+class Clock:
+    """Bounds the waits of one call."""
+
     timeouts: Timeouts
     started_at: float
     idle_seconds: float
     has_begun: bool = False
+    """Whether something of the answer has come."""
+
+    @classmethod
+    def started(cls, timeouts: Timeouts) -> Self:
+        """A clock that runs from now on."""
+        return cls(timeouts, started_at=_now(), idle_seconds=timeouts.idle_seconds)
 
     async def bounded(self, waiting: Awaitable[_T]) -> _T:
-        """Bound one wait by whichever limit comes first."""
+        """Bound one wait by whichever limit comes first.
+
+        Raises:
+            ProviderTimeoutError: It took too long.
+        """
         due, error = self._due()
         try:
             async with asyncio.timeout_at(due):
@@ -102,7 +114,7 @@ class Reply:
     status: int
     headers: httpx.Headers
     _pieces: AsyncIterator[bytes]
-    _clock: _Clock
+    _clock: Clock
 
     async def next_piece(self) -> bytes | None:
         """More of the body, decoded, as it comes; `None` at its end.
@@ -141,7 +153,7 @@ async def exchange(
         ProviderTimeoutError: No answer came in time.
         httpx.HTTPError: The request could not be sent, or the connection broke.
     """
-    clock = _Clock(timeouts, started_at=_now(), idle_seconds=timeouts.idle_seconds)
+    clock = Clock.started(timeouts)
     response = await clock.bounded(client.send(request, stream=True))
     pieces = response.aiter_bytes()
     try:
