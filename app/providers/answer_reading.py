@@ -21,6 +21,8 @@ Delta: TypeAlias = TextDelta | ReasoningDelta
 Failure: TypeAlias = ModelFailure | RequestRefused
 
 _TOO_LONG = (LineTooLongError, AnswerTooLongError, TooManyCallsError)
+_HEARTBEATS = ("ping", "heartbeat", "keepalive", "keep-alive")
+_ALL_IS_WELL = (0, "0", 200, "200")
 _ERROR_TEXT_KEYS = ("message", "detail", "error_msg", "error_message", "msg", "errors")
 
 
@@ -116,6 +118,11 @@ class AnswerReading:
         """The answer's end has come, though perhaps not yet the end of the stream."""
         return self._builder.is_whole
 
+    @property
+    def _is_over(self) -> bool:
+        """Behind an answer that has ended even an error changes nothing."""
+        return self._builder.is_done and self._builder.has_content
+
     def feed(self, piece: bytes) -> Iterator[Delta]:
         """Yield what these bytes add; an answer beyond all bounds is a failure."""
         yield from self._bounded(self._frames.feed(piece))
@@ -148,7 +155,9 @@ class AnswerReading:
                 self.failure = classify(Evidence(where="stream", status=200, body=self._garbage))
             case Done():
                 self._builder.is_done = True
-            case _ if is_error(frame, is_chunk=self._builder.recognises(frame)):
+            case _ if not self._is_over and is_error(
+                frame, is_chunk=self._builder.recognises(frame)
+            ):
                 self.failure = classify(Evidence(where="stream", status=200, body=frame))
             case _:
                 yield from self._builder.add(frame)
@@ -166,11 +175,23 @@ def _too_long(error: Exception) -> ModelFailure:
 
 def is_error(chunk: JsonObject, *, is_chunk: bool) -> bool:
     """Whether an object in a 200 answer is a failure, as providers put it there."""
-    if chunk.get("error") or chunk.get("object") == "error" or chunk.get("type") == "error":
+    if _says_something(chunk.get("error")):
+        return True
+    if chunk.get("object") == "error" or chunk.get("type") == "error":
         return True
     if "base_resp" in chunk and as_object(chunk["base_resp"]).get("status_code", 0) != 0:
         return True  # MiniMax
     for choice in as_array(chunk.get("choices")):
         if is_object(as_object(choice).get("error")):  # OpenRouter
             return True
-    return not is_chunk and any(as_text(chunk.get(key)) for key in _ERROR_TEXT_KEYS)
+    return not (is_chunk or _is_fine(chunk)) and any(map(as_text, map(chunk.get, _ERROR_TEXT_KEYS)))
+
+
+def _says_something(error: object) -> bool:
+    """Some gateways put an empty error, or one of nulls, into every chunk."""
+    return any(as_object(error).values()) if is_object(error) else bool(error)
+
+
+def _is_fine(chunk: JsonObject) -> bool:
+    """An object whose text is no complaint: a heartbeat, or one that says that all is well."""
+    return chunk.get("type") in _HEARTBEATS or chunk.get("code") in _ALL_IS_WELL

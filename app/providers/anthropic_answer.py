@@ -143,13 +143,13 @@ class AnthropicAnswer:
             return
         self._message_id = message_id or self._message_id
         if not self._blocks:
-            yield from self._open_all(as_array(message.get("content")))
+            yield from self._open_all(_content(message))
         self._has_begun = True
         self._note_stop(message)
 
     def _take_whole(self, message: JsonObject) -> Iterator[Delta]:
         if not self._blocks:
-            yield from self._open_all(as_array(message.get("content")))
+            yield from self._open_all(_content(message))
         self._has_begun = True
         self._note_stop(message)
         self.is_done = True
@@ -205,6 +205,12 @@ class AnthropicAnswer:
         self._characters += characters
         if self._characters > MAX_ANSWER_CHARACTERS:
             raise AnswerTooLongError
+
+
+def _content(message: JsonObject) -> Sequence[object]:
+    """The blocks of a message; some write a lone text without a block round it."""
+    content = message.get("content")
+    return [{"type": TEXT, "text": content}] if isinstance(content, str) else as_array(content)
 
 
 def _type_by_shape(chunk: JsonObject) -> str:

@@ -113,8 +113,10 @@ class OpenAiAnswer:
         delta = choice.get("delta")
         self._has_choice = True
         self.raw_stop = as_text(choice.get("finish_reason")) or self.raw_stop
-        if is_object(delta) or not had_choice:  # a whole message behind deltas repeats them
-            part = as_object(delta if is_object(delta) else choice.get("message"))
+        if is_object(delta) or not had_choice or "message" not in choice:
+            # a whole message behind deltas only repeats them
+            part = delta if is_object(delta) else choice.get("message", _completion(choice))
+            part = as_object(part)
             yield from self._add_reasoning(part)
             yield from self._add_content(part)
             self._add_calls(part)
@@ -161,6 +163,11 @@ class OpenAiAnswer:
         self._characters += characters
         if self._characters > MAX_ANSWER_CHARACTERS:
             raise AnswerTooLongError
+
+
+def _completion(choice: JsonObject) -> JsonObject:
+    """A choice of the older completions as the part of a chat."""
+    return {"content": choice.get("text")}
 
 
 def _as_thoughts(parts: Sequence[Part]) -> Sequence[Part]:

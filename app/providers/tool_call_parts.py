@@ -58,8 +58,12 @@ class _Call:
         self.call_id = self.call_id or fragment.call_id
         self.extras.update(fragment.extras)
         self._take_name(fragment.name)
-        if fragment.arguments:
+        if fragment.arguments and not self._has_all_of(fragment.arguments):
             self.written.append(fragment.arguments)
+
+    def _has_all_of(self, arguments: str) -> bool:
+        """Whether these are the complete arguments once more: a gateway sent a chunk twice."""
+        return self.written == [arguments] and self.is_complete()
 
     def _take_name(self, name: str) -> None:
         if name.startswith(self.name):
