@@ -2,38 +2,22 @@
 // is made, no image is loaded, and characters that hide are shown.
 
 import { h, say } from "./dom.js";
+import { marks } from "./hidden.js";
 
-// C0 (without tab and line feed), C1, zero width, direction and tag characters.
-const HIDDEN = /[\u0000-\u0008\u000B-\u001F\u007F-\u009F\u061C\u200B-\u200F\u2028-\u202E\u2060-\u2069\uFEFF\u{E0000}-\u{E007F}]/gu;
-
-const codePoint = (character) => `U+${character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}`;
-
-// Joiners belong to the spelling of Persian, of Indic scripts and of emoji families.
-const JOINERS = /[\u200C\u200D]/u;
+// Joiners and variation selectors belong to the spelling of Persian, of Indic scripts and of emoji.
+const JOINS = /[\u200C\u200D]/u;
+const SELECTS = /[\uFE0E\uFE0F]/u;
 const SPELLED = /[\p{L}\p{M}\p{Extended_Pictographic}\p{Emoji_Modifier}\uFE0F]/u;
+const SELECTED = /[\p{Emoji}]/u;
 
 /** The text as it is stored, each hidden character as a mark. */
-export const marked = (text) => marks(text, () => false);
+export const marked = (text) => marks(text);
 
 /** What a person wrote: joiners between letters or emoji are spelling and get no mark. */
-export const said = (text) =>
-  marks(text, (character, before, after) => JOINERS.test(character) && SPELLED.test(before) && SPELLED.test(after));
+export const said = (text) => marks(text, { spells });
 
-function marks(text, isSpelling) {
-  const nodes = [];
-  let from = 0;
-  for (const match of text.matchAll(HIDDEN)) {
-    const end = match.index + match[0].length;
-    const before = [...text.slice(Math.max(match.index - 2, 0), match.index)].at(-1) ?? "";
-    const after = [...text.slice(end, end + 2)][0] ?? "";
-    if (isSpelling(match[0], before, after)) continue;
-    if (match.index > from) nodes.push(document.createTextNode(text.slice(from, match.index)));
-    nodes.push(h("span", { class: "ctl" }, codePoint(match[0])));
-    from = end;
-  }
-  nodes.push(document.createTextNode(text.slice(from)));
-  return nodes;
-}
+const spells = (character, before, after) =>
+  (JOINS.test(character) && SPELLED.test(before) && SPELLED.test(after)) || (SELECTS.test(character) && SELECTED.test(before));
 
 /** Paragraphs and fenced code. A fence that is still open while the text streams is code already. */
 export function blocks(text) {

@@ -6,9 +6,9 @@ export const STATUS = {
   RUNNING: ["Running", "run", "run"],
   RETRY_SCHEDULED: ["Trying again by itself", "clock", "wait"],
   WAITING_FOR_MODEL: ["Waiting for model", "waits", "wait"],
-  WAITING_FOR_USER: ["Waiting for you", "waits", "wait"],
-  WAITING_FOR_APPROVAL: ["Waiting for approval", "waits", "wait"],
-  WAITING_FOR_TOOL: ["Waiting for an outside tool", "waits", "wait"],
+  WAITING_FOR_USER: ["Waiting for you", "form", "wait"],
+  WAITING_FOR_APPROVAL: ["Waiting for approval", "shield", "wait"],
+  WAITING_FOR_TOOL: ["Waiting for an outside tool", "ext", "ext"],
   PAUSED: ["Paused", "pause", "wait"],
   COMPLETED: ["Completed", "done", "ok"],
   FAILED: ["Failed", "failed", "fail"],
@@ -42,6 +42,10 @@ export const CALL = {
   requested: ["Not started", "clock", "quiet", ""],
   running: ["Running", "run", "c-run spin", "running"],
   again: ["Failed, tried again", "retry", "c-wait", "again"],
+  approval: ["Waiting for approval", "shield", "c-wait", "asks"],
+  input: ["Waiting for your answer", "form", "c-wait", "asks"],
+  outside: ["With an outside tool", "ext", "c-ext", "outside"],
+  aside: ["Asks when its turn comes", "waits", "c-wait", "asks"],
   completed: ["Done", "done", "c-ok", "done"],
   error: ["Failed", "failed", "c-fail", "failed"],
   not_started: ["Not run", "cut", "quiet", "interrupted"],
@@ -50,8 +54,8 @@ export const CALL = {
   skipped: ["Skipped, not run", "steer", "quiet", "skipped"],
   cancelled: ["Cancelled", "cut", "quiet", "interrupted"],
   unknown: ["Outcome unknown", "unknown", "c-wait", "unknown"],
-  rejected: ["Rejected", "failed", "quiet", "rejected"],
-  expired: ["Expired", "clock", "quiet", "interrupted"],
+  rejected: ["Rejected", "x", "quiet", "rejected"],
+  expired: ["Expired", "hourglass", "quiet", "interrupted"],
 };
 
 /** What a call that did not simply run has to say for itself. */
@@ -60,6 +64,8 @@ export const CALL_STORY = {
   superseded: "Not run. A message replaced this step.",
   skipped: "Not run. A message that steers came before it began.",
   cancelled: "Stopped together with the turn.",
+  rejected: "Not run. The agent was told why.",
+  expired: "Nobody answered in time. The agent was told so.",
   unknown:
     "This call had begun when its worker was lost. It may or may not have taken effect, so it was not run again. The agent was told.",
 };
@@ -71,6 +77,9 @@ const REASONS = {
   already_requested: "It was asked for already.",
   queue_full: "As many messages wait as may. Withdraw one, or wait.",
   being_cancelled: "The turn is being cancelled; a queued message opens the next one.",
+  wait_expired: "Its time is over; an answer is no longer taken.",
+  form_waits: "A form waits for its answers.",
+  requester_may_not_approve: "Whoever asked for it may not approve it.",
   at_work: "Your text is kept here; send it when this turn has ended or is stopped.",
 };
 export const reasonOf = (action) => REASONS[action?.reason] ?? action?.reason ?? "";
@@ -116,11 +125,12 @@ export function clock(ms, seconds = false) {
   return `${two(at.getHours())}:${two(at.getMinutes())}${seconds ? `:${two(at.getSeconds())}` : ""}`;
 }
 
-/** "14:02", "yesterday, 16:10", "11 Aug, 16:10". */
+const NEAR = { "-1": "tomorrow", 1: "yesterday" };
+
+/** "14:02", "yesterday, 16:10", "tomorrow, 13:47", "11 Aug, 16:10". */
 export function moment(ms, now) {
   const days = daysAgo(ms, now);
-  if (days <= 0) return clock(ms);
-  return `${days === 1 ? "yesterday" : dayOf(ms)}, ${clock(ms)}`;
+  return days === 0 ? clock(ms) : `${NEAR[days] ?? dayOf(ms)}, ${clock(ms)}`;
 }
 
 export const dayOf = (ms) => `${new Date(ms).getDate()} ${MONTHS[new Date(ms).getMonth()]}`;
