@@ -48,13 +48,16 @@ async function problemOf(response) {
 
 const GATEWAY = new Set([502, 503, 504]);
 
-async function call(method, path, body) {
+async function call(method, path, body, key) {
   const sentAt = Date.now();
   let response;
   try {
     response = await fetch(path, {
       method,
-      headers: body === undefined ? {} : { "Content-Type": "application/json" },
+      headers: {
+        ...(body === undefined ? {} : { "Content-Type": "application/json" }),
+        ...(key === undefined ? {} : { "Idempotency-Key": key }),
+      },
       body: body === undefined ? undefined : JSON.stringify(body),
       cache: "no-store",
     });
@@ -98,6 +101,13 @@ export const api = {
   turn: (turn) => call("GET", `/turns/${id(turn)}`),
   resume: (turn, command, failureId) =>
     call("POST", `/turns/${id(turn)}/resume`, failureId ? { command, failureId } : { command }),
+  /** `key` makes an answer that is sent again the same one. */
+  answer: (turn, body, key) => call("POST", `/turns/${id(turn)}/resume`, body, key),
+  replan: (turn, content, messageId) =>
+    call("POST", `/turns/${id(turn)}/resume`, { command: "REPLAN_WITH_MESSAGE", message: { content, messageId } }),
+  approvals: (turn) => call("GET", `/turns/${id(turn)}/approvals`),
+  waits: (cursor) => call("GET", `/waits${query({ for: "me", limit: 100, cursor })}`),
+  externalCalls: (tool) => call("GET", `/external-calls${query({ status: "open", tool, limit: 100 })}`),
   run: (turn) => call("POST", `/turns/${id(turn)}/run`, {}),
   pause: (turn) => call("POST", `/turns/${id(turn)}/pause`, {}),
   cancel: (turn) => call("POST", `/turns/${id(turn)}/cancel`, {}),
