@@ -1,12 +1,12 @@
-"""A faster built-in agent, and others for gated tools, a tool that fails once, and limits."""
+"""A faster built-in agent, and others for gated tools, failures, limits, and calls that wait."""
 
 import asyncio
 import os
 from datetime import timedelta
 from pathlib import Path
 
-from app.agents import Agent, Limits, RetryPolicy
-from app.tools import Ask, ToolContext, tool
+from app.agents import Agent, Form, Limits, RetryPolicy
+from app.tools import Ask, ToolContext, external_tool, tool
 from app.tools.demo import demo_tools
 
 GATES = "CONSOLE_TESTS_GATES"
@@ -45,6 +45,50 @@ def asking_search(sku: str) -> str:
     raise Ask(f"Which year of {sku} do you mean?")
 
 
+@tool(name="orders_search", effect="reads", needs_approval=True)
+def approved_search(sku: str, context: ToolContext) -> dict[str, object]:
+    """Count the orders of a product, once it is approved to look and to tell."""
+    context.require_approval(
+        {"sku": sku, "note": "fi\u200bne"}, message="Tell the number of orders"
+    )
+    return {"sku": sku, "orders": 148}
+
+
+_PERIOD = Form(
+    key="period",
+    title="Which orders to count",
+    schema={
+        "type": "object",
+        "required": ["year", "depot"],
+        "properties": {
+            "year": {"type": "integer", "title": "Year", "minimum": 2020},
+            "depot": {"enum": ["Vantaa", "Oulu"], "title": "Depot"},
+            "paid": {"type": "boolean", "title": "Paid", "description": "Only those that are paid"},
+            "remark": {"type": "string", "title": "Remark"},
+        },
+    },
+)
+
+
+@tool(name="orders_search", effect="reads")
+def filled_search(sku: str, context: ToolContext) -> dict[str, object]:
+    """Count the orders of a product in a period."""
+    period = context.require_input("period", message="There are many orders.")
+    return {"orders": 148, "sku": sku, "period": period}
+
+
+@external_tool(name="orders_search")
+def outside_search(sku: str) -> str:
+    """Have somebody count the orders of a product by hand."""
+    raise NotImplementedError  # it is done outside
+
+
+@external_tool(name="warehouse_stock")
+def outside_stock(sku: str) -> str:
+    """Have somebody count the units of a product by hand."""
+    raise NotImplementedError  # it is done outside
+
+
 async def _soon(seconds: float) -> None:
     await asyncio.sleep(seconds / 5)
 
@@ -54,6 +98,15 @@ agents = [
     Agent(id="assistant", version="fast", instructions=_INSTRUCTIONS, tools=demo_tools(_soon)),
     Agent(id="gated", instructions=_INSTRUCTIONS, tools=(gated_search, stock)),
     Agent(id="asking", instructions=_INSTRUCTIONS, tools=(asking_search, stock)),
+    Agent(id="approving", instructions=_INSTRUCTIONS, tools=(approved_search, stock)),
+    Agent(id="filling", instructions=_INSTRUCTIONS, tools=(filled_search, stock), forms=(_PERIOD,)),
+    Agent(id="outside", instructions=_INSTRUCTIONS, tools=(outside_search, stock)),
+    Agent(
+        id="together",
+        instructions=_INSTRUCTIONS,
+        tools=(approved_search, outside_stock),
+        open_waits="together",
+    ),
     Agent(
         id="one-by-one",
         instructions=_INSTRUCTIONS,

@@ -69,6 +69,10 @@ class Console:
         """The rows of messages that wait for their turn."""
         return self.page.locator(".composer .queue li")
 
+    async def press(self, command: str) -> None:
+        """Presses a button of the card that is open; of several cards the first."""
+        await self.card.locator(f"[data-command={command}]").first.click()
+
     async def steers(self) -> None:
         """What is sent next is said at the turn's next boundary."""
         await self.page.get_by_role("radio", name="Steer").check()

@@ -48,3 +48,22 @@ async def test_a_question_is_still_there_when_the_page_is_opened_again(
     await console.page.reload()
     asked = console.page.locator(".step .prose").get_by_text(QUESTION)
     await expect(asked).to_have_count(1)
+
+
+async def test_a_reader_may_do_something_else_instead_of_answering(
+    new_console: NewConsole,
+) -> None:
+    console = await new_console(agent="asking", width=390)
+    await console.send("What about TP-4410?")
+    await console.has_status("Waiting for you")
+
+    await console.page.get_by_role("radio", name="Do something else").check()
+    await expect(console.page.locator(".will")).to_contain_text(
+        "Do something else: The agent reads"
+    )
+    await console.send("thanks")
+
+    await console.has_status("Completed")
+    await expect(console.page.locator(".said")).to_have_count(2)
+    await expect(console.page.locator(".mark").first).to_contain_text("Went on with your message")
+    assert not await console.scrolls_sideways()

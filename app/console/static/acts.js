@@ -18,7 +18,7 @@ const MAIN = {
 export const mainAction = (turn) => turn?.actions?.find((action) => action.command in MAIN);
 
 /** Marks a button that was pressed; it says something shorter or longer and keeps its width. */
-function hold(button, busy, width) {
+export function hold(button, busy, width) {
   if (busy) button.setAttribute("aria-busy", "true");
   if (busy && width) button.style.minWidth = `${width}px`;
   return button;
@@ -68,7 +68,7 @@ export function cancelButtons({ asking, busy, on, keep, problem }) {
 function doingNow({ turn, kept }) {
   if (turn.status === "PAUSED") return "Going on from where it stands.";
   if (turn.status === "RETRY_SCHEDULED" && !turn.suspension?.modelFailure) return "Trying the tool again.";
-  return kept.results ? `Asking the model again with ${kept.results === 1 ? "the result" : `all ${kept.results} results`}.` : "Asking the model again.";
+  return kept?.results ? `Asking the model again with ${kept.results === 1 ? "the result" : `all ${kept.results} results`}.` : "Asking the model again.";
 }
 
 /** The sentence beside the buttons, if there is one to be said. */

@@ -4,7 +4,7 @@ import { serverNow } from "./api.js";
 import { h, say, swap } from "./dom.js";
 import { icon } from "./icons.js";
 import { marked } from "./text.js";
-import { OPEN } from "./toolcalls.js";
+import { OPEN, WITH_SOMEBODY } from "./toolcalls.js";
 import { CALL, CALL_STORY, clock, count, duration, inWords, long, ordinal } from "./words.js";
 
 const FOLD_ABOVE = 5;
@@ -13,7 +13,7 @@ const SHORT = 32;
 
 /** The arguments on one line, untouched but for quotes around names: no number is reformatted. */
 export const oneLine = (text) =>
-  text.trim().replace(/^\{\s*|\s*\}$/gu, "").replace(/"((?:[^"\\]|\\.)*)"\s*:\s*/gu, "$1 ").replace(/\s+/gu, " ");
+  text.trim().replace(/^\{\s*|\s*\}$/gu, "").replace(/(,\s*)?"((?:[^"\\]|\\.)*)"\s*:\s*/gu, (_, comma, name) => `${comma ? ", " : ""}${name} `).replace(/\s+/gu, " ");
 
 /** A result in a few words: itself when it is short, "148 orders" when it is an object that counts. */
 function inShort(output) {
@@ -33,18 +33,24 @@ function counted(text) {
 function outcome(call) {
   const [word] = CALL[call.state] ?? [call.state];
   if (call.state === "again") return call.nextAt ? `${word} at ${clock(call.nextAt, true)}` : "Failed, not yet tried again";
+  if (call.state === "rejected" && call.decidedBy) return `${word} by ${call.decidedBy}`;
   const said = (call.state === "completed" && inShort(call.output ?? "")) || word;
   return call.attempt > 1 ? `${ordinal(call.attempt)} attempt, ${said}` : said;
 }
 
+const counts = (call) => call.state === "running" || (WITH_SOMEBODY.has(call.state) && call.startedAt !== null);
+
 function time(call) {
-  if (call.state === "running") return long(serverNow() - call.startedAt);
+  if (counts(call)) return long(serverNow() - call.startedAt);
   return call.startedAt && call.endedAt ? duration(call.endedAt - call.startedAt) : "";
 }
 
 function section(label, text) {
   return h("div", {}, h("p", { class: "lab" }, label), h("pre", { class: "code" }, ...marked(text)));
 }
+
+const STRONG = new Set(["unknown", ...WITH_SOMEBODY]);
+const UNWANTED = "It was with an outside tool, which was told that the result is no longer wanted.";
 
 const failedAt = ({ attempt, at }) => `${ordinal(attempt)} attempt failed at ${clock(at, true)}`;
 
@@ -58,14 +64,14 @@ function facts(call, turnId) {
 
 function row(call, turnId) {
   const [word, symbol, colour, kind] = CALL[call.state] ?? [call.state, "info", "quiet", ""];
-  const story = CALL_STORY[call.state];
+  const story = call.isUnwanted ? UNWANTED : CALL_STORY[call.state];
   return h("details", { class: `call ${kind}`.trim(), "data-fold": call.callId },
     h("summary", { "data-focus": `call-${call.callId}` },
       icon(symbol, colour),
       h("span", { class: "vh" }, `${word}: `),
       h("code", {}, ...marked(call.toolName)),
       h("span", { class: "arg" }, ...marked(oneLine(call.arguments ?? ""))),
-      h("span", { class: `say${call.state === "unknown" ? " strong" : ""}` }, ...marked(outcome(call))),
+      h("span", { class: `say${STRONG.has(call.state) ? " strong" : ""}` }, ...marked(outcome(call))),
       h("span", { class: "ms num" }, time(call)),
       icon("chev", "s chev")),
     h("div", { class: "call-body" },
@@ -108,7 +114,7 @@ export function callsView(step, { turnId }) {
   function update(next, { waiting = false }) {
     head.replaceChildren(...headline(next.calls));
     for (const call of next.calls) {
-      const shape = JSON.stringify([call.state, call.attempt, call.output, call.endedAt, call.nextAt]);
+      const shape = JSON.stringify([call.state, call.attempt, call.output, call.endedAt, call.nextAt, call.startedAt, call.decidedBy, call.isUnwanted]);
       const old = rows.get(call.callId);
       if (old?.shape === shape) continue;
       const element = row(call, turnId);
@@ -129,7 +135,7 @@ export function callsView(step, { turnId }) {
     update,
     tick() {
       for (const { element, call } of rows.values()) {
-        if (call.state === "running") say(element.querySelector(".ms"), time(call));
+        if (counts(call)) say(element.querySelector(".ms"), time(call));
       }
     },
   };

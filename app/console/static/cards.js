@@ -58,7 +58,7 @@ function card(view) {
       h("h2", { lang }, title),
       h("span", { class: "age num" }, counts ? moment(view.wait.since, serverNow()) : ""),
       h("p", { lang: textLang }, text)),
-    h("div", { class: "card-body" }, counts ? countdown(view) : waitingFacts(view), keptLine(view.kept)),
+    h("div", { class: "card-body" }, counts ? countdown(view) : waitingFacts(view), view.kept ? keptLine(view.kept) : null),
     operators(view.turn.suspension?.modelFailure ?? view.wait.failure),
     acts(view));
 }

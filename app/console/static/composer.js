@@ -5,7 +5,8 @@
 import { actionOf, cancelButtons, mainButton, stopButton, why } from "./acts.js";
 import { h } from "./dom.js";
 import { icon } from "./icons.js";
-import { preview } from "./preview.js";
+import { link } from "./link.js";
+import { modesOf, preview } from "./preview.js";
 import { modeSwitch, waitingList } from "./queueing.js";
 import { waits, works } from "./words.js";
 
@@ -42,18 +43,20 @@ export function composer(place, on) {
 
   const nothing = { turn: null, kept: { results: 0 }, tools: { running: 0, open: 0 }, act: { asking: false } };
   let state = { ...nothing, conversation: null };
-  let mode = "queue"; // what a message to a turn at work does
+  let chosen = []; // what the reader wants a message to do, last choice first
   let may = true;
-  let when; // `whenRunning` of what is sent now
+  let when; // the way of what is sent now, as the thread takes it
   let actsShape = "";
   let command = ""; // what the button beside Send does
   let swappedAt = -DOUBLE_CLICK_MS;
   let willShape = "";
 
-  function choose(next) {
-    mode = next;
+  function choose(mode) {
+    chosen = [mode, ...chosen.filter((other) => other !== mode)];
     draw();
   }
+
+  const modeAmong = (offered) => chosen.find((mode) => offered.includes(mode)) ?? offered[0];
 
   const blank = () => field.value.trim() === "";
 
@@ -75,7 +78,9 @@ export function composer(place, on) {
       will.replaceChildren(icon("warn"), h("span", {}, h("b", {}, problem.title), ` ${problem.detail} Your text is kept.`, ...small));
     } else if (parts) {
       will.removeAttribute("role");
-      will.replaceChildren(icon(parts[0], parts[0] === "run" ? "spin" : ""), h("span", {}, h("b", {}, parts[1]), ` ${parts[2]}`));
+      const [symbol, lead, sentence, tool] = parts;
+      will.replaceChildren(icon(symbol, symbol === "run" ? "spin" : ""),
+        h("span", {}, h("b", {}, lead), " ", tool ? h("code", {}, tool.code) : "", tool ? ` ${sentence}` : sentence));
     }
   }
 
@@ -98,7 +103,7 @@ export function composer(place, on) {
     pause.replaceChildren(
       ...(stop && !asking && !turn.cancelRequested ? [stopButton(stop, { turn, stopping: act.stopping, width: act.width, on })] : []),
       ...(resume ? [mainButton(resume, { turn, busy: act.busy, width: act.width, on, focus: "resume-here" })] : []));
-    box.classList.toggle("slim", Boolean(turn) && waits(turn.status) && !state.problem && pause.childElementCount === 0);
+    box.classList.toggle("slim", Boolean(turn) && waits(turn.status) && !state.problem && pause.childElementCount === 0 && modesOf(turn).length === 0);
     hint.hidden = Boolean(turn) && (atWork || waits(turn.status));
     const now = pause.querySelector("[data-command]")?.dataset.command ?? "";
     if (now !== command) {
@@ -110,11 +115,13 @@ export function composer(place, on) {
   }
 
   function draw() {
+    const offered = link.away ? [] : modesOf(state.turn);
+    const mode = modeAmong(offered);
     const next = preview({ ...state, mode });
     may = next.may;
-    when = next.modes ? mode : undefined;
+    when = next.when;
     waiting.draw(state.turn, state.act.withdrawing);
-    modes.draw(state.turn, mode, Boolean(next.modes));
+    modes.draw(state.turn, offered, mode);
     drawWill(next.will, state.problem);
     drawActs();
     field.placeholder = next.hint ?? "Message the agent";
@@ -134,9 +141,10 @@ export function composer(place, on) {
     if (!blank() && may && !state.sending) on.send(field.value, when);
   });
   field.addEventListener("keydown", (event) => {
-    if (event.altKey && event.code === "KeyQ" && when) {
+    const offered = modesOf(state.turn);
+    if (event.altKey && event.code === "KeyQ" && offered.length > 0) {
       event.preventDefault();
-      choose(mode === "queue" ? "steer" : "queue");
+      choose(offered.find((mode) => mode !== modeAmong(offered)));
     }
     // Enter that ends a composition (Chinese, Japanese) chooses a word; it does not send.
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
@@ -162,7 +170,7 @@ export function composer(place, on) {
     /** Another conversation is open: its own draft comes back. */
     open(conversation) {
       state = { ...nothing, conversation };
-      mode = "queue";
+      chosen = [];
       field.value = drafts.read(conversation);
       fit();
       draw();
@@ -172,6 +180,7 @@ export function composer(place, on) {
       drafts.write(state.conversation, "");
       drafts.write(conversation, "");
       state.conversation = conversation;
+      chosen = chosen.filter((mode) => mode !== "instead"); // said once, and not of the next question
       field.value = "";
       fit();
       draw();

@@ -9,7 +9,7 @@ import { active, clock, dayOf, daysAgo, waits, wordsOf } from "./words.js";
 
 const EVERY_MS = 10_000;
 
-const COLOUR = { wait: "c-wait", run: "c-run spin", fail: "c-fail" };
+const COLOUR = { wait: "c-wait", ext: "c-ext", run: "c-run spin", fail: "c-fail" };
 
 const statusOf = (item) => (item.activeTurn ?? item.lastTurn)?.status ?? null;
 const isHeld = (item) => item.activeTurn?.held === true;

@@ -33,6 +33,13 @@ export function swap(old, fresh) {
   return fresh;
 }
 
+/** Fills `place` anew; a control that is there again keeps the focus. */
+export function refill(place, ...children) {
+  const focused = place.contains(document.activeElement) ? document.activeElement.getAttribute("data-focus") : null;
+  place.replaceChildren(...children.flat().filter((child) => child !== null && child !== undefined));
+  if (focused) place.querySelector(`[data-focus="${focused}"]`)?.focus({ preventScroll: true });
+}
+
 const region = document.getElementById("status");
 
 /** Says it once to those who listen instead of looking. */

@@ -1,10 +1,13 @@
 // One turn as one line: the steps a reader sees, made from the turn's events or, for a turn that
 // is long over, from its messages. Knows nothing of the page.
 
+import { Asks } from "./asks.js";
 import { endsTurn, isText } from "./kinds.js";
+import { keptOf } from "./kept.js";
 import { Pieces } from "./pieces.js";
 import { Queued } from "./queued.js";
 import { ToolCalls } from "./toolcalls.js";
+import { touch } from "./touch.js";
 
 export const textOf = (content) =>
   typeof content === "string"
@@ -20,10 +23,11 @@ export class Line {
   phaseSince = null;
   tries = 0;
   queued = new Queued();
+  calls = new ToolCalls();
+  asks = new Asks(this);
   #attempt = null;
   #serial = 0;
   #over = new Set(); // attempts whose text can no longer change, whatever is sent again
-  #calls = new ToolCalls();
 
   constructor(turnId) {
     this.turnId = turnId;
@@ -36,6 +40,7 @@ export class Line {
     if (!isText(event) && event.sequence <= this.sequence) return false;
     this.sequence = Math.max(this.sequence, event.sequence ?? 0);
     this.queued.hear(event);
+    this.asks.hear(event, at);
     if (endsTurn(event)) this.#end(event, at);
     else this[event.type]?.(event.data ?? {}, at);
     return true;
@@ -47,19 +52,9 @@ export class Line {
   }
 
   /** What is stored of this turn, as the cards say it. */
-  get kept() {
-    // Of the answers that broke off, the one that this wait is about. One that was stopped is written
-    // anew, and its last words may not have been stored.
-    const since = this.steps.findLastIndex((step) => step.kind === "wait" && !step.open && step.by !== "TURN_PAUSED");
-    const partial = this.steps.slice(since + 1).findLast((step) => step.kind === "text" && step.partial === "broken");
-    return {
-      messages: this.steps.filter((step) => step.kind === "said").length,
-      results: this.#calls.results,
-      words: partial ? partial.pieces.text.split(/\s+/u).filter(Boolean).length : 0,
-    };
-  }
+  get kept() { return keptOf(this.steps, this.calls.results); }
 
-  get tools() { return { running: this.#calls.running, open: this.#calls.open }; }
+  get tools() { return { running: this.calls.running, open: this.calls.open }; }
 
   get answer() {
     return this.steps.findLast((step) => step.kind === "text" && !step.partial)?.pieces.text ?? "";
@@ -74,7 +69,7 @@ export class Line {
   }
 
   say(key, text, at) {
-    if (!this.steps.some((step) => step.key === `said:${key}`)) this.#add({ key: `said:${key}`, kind: "said", text, at });
+    if (!this.steps.some((step) => step.key === `said:${key}`)) this.add({ key: `said:${key}`, kind: "said", text, at });
   }
 
   ask(key, text) { touch(this.#text(`question:${key}`, false)).pieces.replace(text); }
@@ -108,7 +103,7 @@ export class Line {
     this.#attempt = data.attemptId;
     if (data.text) this.#text(data.attemptId, false).pieces.replace(data.text);
     this.#change("text", data.attemptId, { live: false });
-    this.#calls.written(data.toolCalls ?? []);
+    this.calls.written(data.toolCalls ?? []);
   }
 
   MODEL_FAILED(data, at) {
@@ -133,34 +128,38 @@ export class Line {
   // ---- tools ----
 
   TOOL_REQUESTED(data, at) {
-    const call = this.#calls.request(data);
+    const call = this.calls.request(data);
     this.#wait(null, at);
     touch(this.#step("calls", this.#attempt, () => ({ calls: [] }))).calls.push(call);
   }
 
   TOOL_STARTED(data, at) {
-    this.#shown(this.#calls.change(data.callId, { state: "running", attempt: data.attempt ?? 1, startedAt: at, endedAt: null, nextAt: null }));
+    this.shown(this.calls.change(data.callId, { state: "running", attempt: data.attempt ?? 1, startedAt: at, endedAt: null, nextAt: null }));
   }
 
-  TOOL_ATTEMPT_FAILED(data, at) { this.#shown(this.#calls.failedOnce(data, at)); }
+  TOOL_ATTEMPT_FAILED(data, at) { this.shown(this.calls.failedOnce(data, at)); }
   TOOL_COMPLETED(data, at) { this.#result(data, at, "completed"); }
   TOOL_FAILED(data, at) { this.#result(data, at, "error"); }
   TOOL_INTERRUPTED(data, at) { this.#result(data, at, "interrupted"); }
   TOOL_SKIPPED(data, at) { this.#result({ ...data, outcome: "skipped" }, at); }
   TOOL_REJECTED(data, at) { this.#result(data, at, "rejected"); }
+  EXTERNAL_TOOL_COMPLETED(data, at) { this.#result(data, at, "completed"); }
+  EXTERNAL_TOOL_FAILED(data, at) { this.#result(data, at, "error"); }
 
   #result(data, at, otherwise) {
-    this.#shown(this.#calls.change(data.callId, { state: data.outcome ?? otherwise, output: data.output ?? null, endedAt: at }));
+    this.shown(this.calls.change(data.callId, { state: data.outcome ?? otherwise, output: data.output ?? null, endedAt: at }));
     this.#wait("asking", at);
   }
 
-  #shown(call) {
+  shown(call) {
     if (call) touch(this.steps.find((step) => step.kind === "calls" && step.calls.includes(call)));
   }
 
   // ---- waiting, and coming back ----
 
   TURN_SUSPENDED(data, at) {
+    // What a call waits for has a step of its own, and more than one may be open.
+    if (this.asks.open.length > 0) { this.#wait(null, at); return; }
     const tool = data.suspensionType === "RETRY" && !data.modelFailure;
     this.#rest(data.requestedAt, at, {
       type: data.suspensionType, tool, pause: null, question: data.question ?? null, failureId: data.correlationId, failure: data.modelFailure ?? null,
@@ -170,7 +169,7 @@ export class Line {
 
   TURN_PAUSED(data, at) {
     this.#closeWait(at, "TURN_PAUSED");
-    this.#calls.forgetTimes().forEach((call) => this.#shown(call));
+    this.calls.forgetTimes().forEach((call) => this.shown(call));
     const pause = { cause: data.cause, limit: data.limit ?? null };
     this.#rest(data.requestedAt, at, { type: "PAUSE", tool: false, pause, failureId: null, failure: null, until: null });
   }
@@ -180,7 +179,7 @@ export class Line {
     this.#wait(null, at);
     this.#giveUpAttempt(wait.pause ? "stopped" : "broken");
     this.#over.add(this.#attempt);
-    this.#add({ key: `wait:${this.#serial += 1}`, kind: "wait", open: true, since: Date.parse(requestedAt ?? "") || at, ...wait });
+    this.add({ key: `wait:${this.#serial += 1}`, kind: "wait", open: true, since: Date.parse(requestedAt ?? "") || at, ...wait });
   }
 
   RETRY_SCHEDULED(data) {
@@ -192,7 +191,7 @@ export class Line {
   TURN_RESUMED(data, at) {
     if (data.commandType !== "RETRY") {
       this.tries = 0;
-      this.#calls.forgetTimes().forEach((call) => this.#shown(call));
+      this.calls.forgetTimes().forEach((call) => this.shown(call));
     }
     this.#closeWait(at, data.commandType);
     this.#wait("asking", at);
@@ -219,10 +218,11 @@ export class Line {
   #end(event, at) {
     this.#giveUpAttempt();
     this.#closeWait(at, event.type);
+    this.asks.end(event.type === "TURN_CANCELLED" ? "cancelled" : event.type, at);
     this.#wait(null, at);
     const { stopReason = null, reason = null, used = null, allowed = null } = event.data ?? {};
     this.ended = { type: event.type, at, stopReason, reason, used, allowed };
-    this.#add({ key: "end", kind: "end", ...this.ended });
+    this.add({ key: "end", kind: "end", ...this.ended });
   }
 
   // ---- helpers ----
@@ -233,7 +233,7 @@ export class Line {
   }
 
   remark(symbol, tone, text, at) {
-    this.#add({ key: `mark:${this.#serial += 1}`, kind: "mark", icon: symbol, tone, text, at });
+    this.add({ key: `mark:${this.#serial += 1}`, kind: "mark", icon: symbol, tone, text, at });
   }
 
   #find(kind, attemptId) {
@@ -241,7 +241,7 @@ export class Line {
   }
 
   #step(kind, attemptId, make) {
-    return this.#find(kind, attemptId) ?? this.#add({ key: `${kind}:${attemptId}`, kind, ...make() });
+    return this.#find(kind, attemptId) ?? this.add({ key: `${kind}:${attemptId}`, kind, ...make() });
   }
 
   #text(key, live) {
@@ -253,13 +253,8 @@ export class Line {
     if (step) Object.assign(touch(step), changes);
   }
 
-  #add(step) {
+  add(step) {
     this.steps.push(Object.assign(step, { rev: 0 }));
     return step;
   }
-}
-
-function touch(step) {
-  step.rev += 1;
-  return step;
 }

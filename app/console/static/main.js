@@ -2,11 +2,14 @@
 
 import { Refused, api, onSignedOut } from "./api.js";
 import { composer } from "./composer.js";
+import { contextOf, contextOfOld } from "./context.js";
 import { conversations } from "./conversations.js";
 import { h, say } from "./dom.js";
 import { icon } from "./icons.js";
+import { inbox } from "./inbox.js";
 import { link } from "./link.js";
 import * as panes from "./panes.js";
+import { conversationAddress, inHash, place } from "./place.js";
 import { Thread } from "./thread.js";
 import { transcript } from "./transcript.js";
 import { wordsOf } from "./words.js";
@@ -16,6 +19,7 @@ const chat = at("chat");
 
 at("new").append(icon("plus"));
 at("rail-chat").prepend(icon("chat"));
+at("rail-inbox").prepend(icon("inbox"));
 
 // ---- the open conversation ----
 
@@ -42,6 +46,7 @@ let chipShape = "";
 const thread = new Thread(redraw, (turn) => {
   list.patch(turn.conversationId, turn);
   list.refresh();
+  waiting.refresh();
 });
 
 const on = {
@@ -61,7 +66,7 @@ async function send(text, when) {
   if (conversation === null) return;
   writing.sent(conversation);
   drawn?.toEnd();
-  if (openFromHash() !== conversation) history.replaceState(null, "", `#c=${encodeURIComponent(conversation)}`);
+  if (place().conversation !== conversation) history.replaceState(null, "", conversationAddress(conversation));
   list.select(conversation);
   list.refresh();
 }
@@ -84,7 +89,7 @@ function titleOf(item) {
 function drawHead() {
   const item = list.find(thread.conversationId);
   say(title, titleOf(item));
-  document.title = selected ? `${title.textContent} · Turnkeeper` : "Turnkeeper";
+  if (at("inbox").hidden) document.title = selected ? `${title.textContent} · Turnkeeper` : "Turnkeeper";
   const version = thread.turn?.agentVersion ?? "";
   say(sub, thread.turn ? `${thread.turn.agentId} ${version.length > 12 ? version.slice(0, 8) : version}`.trim() : item?.agentId ?? "");
   const status = thread.turn?.status ?? "";
@@ -98,20 +103,13 @@ function drawHead() {
   chip.replaceChildren(icon(symbol, symbol === "run" ? "spin" : ""), word);
 }
 
-function contextOf(turn, line) {
-  const { act } = thread.commands;
-  const until = Date.parse(turn.retryAt ?? "") || line.openWait?.until || null;
-  const card = { turn, kept: line.kept, tries: line.tries, until, ...act, on };
-  return { turn, turnId: turn.turnId, waiting: line.openWait !== null, message: turn.message ?? "", card, stamp: JSON.stringify([turn, line.kept, act]) };
-}
-
 function drawTranscript() {
   if (pane !== "transcript") {
     pane = "transcript";
     drawn = transcript(scroller);
   }
-  const entries = thread.lines.map((line) => [line, { turn: null, turnId: line.turnId, waiting: false, message: "", stamp: "" }]);
-  if (thread.line && thread.turn) entries.push([thread.line, contextOf(thread.turn, thread.line)]);
+  const entries = thread.lines.map((line) => [line, contextOfOld(line)]);
+  if (thread.line && thread.turn) entries.push([thread.line, contextOf(thread, on)]);
   drawn.render(entries);
 }
 
@@ -163,22 +161,26 @@ const list = conversations(at("list"), (items) => {
 
 let selected = false; // something is open, be it a conversation that is still to be begun
 
-/** What the address says after `#name=`, or null; an address that was cut is no reason to stop. */
-function inHash(name) {
-  const found = location.hash.startsWith(`#${name}=`) ? location.hash.slice(name.length + 2) : "";
-  try {
-    return found === "" ? null : decodeURIComponent(found);
-  } catch {
-    return found;
-  }
+// ---- what waits for the reader ----
+
+const count = at("rail-count");
+const waiting = inbox(at("inbox"), (text) => {
+  count.hidden = text === "";
+  say(count.querySelector(".n"), text);
+});
+
+function mark(link, isHere) {
+  if (isHere) link.setAttribute("aria-current", "page");
+  else link.removeAttribute("aria-current");
 }
 
-const openFromHash = () => inHash("c");
-
 function route() {
-  const conversation = openFromHash();
-  const fresh = location.hash === "#new";
-  selected = conversation !== null || fresh;
+  const { conversation, isNew, isInbox, wait } = place();
+  selected = conversation !== null || isNew;
+  at("inbox").hidden = !isInbox;
+  chat.hidden = isInbox;
+  mark(at("rail-chat"), !isInbox);
+  mark(at("rail-inbox"), isInbox);
   chat.classList.toggle("at-list", !selected);
   list.select(conversation);
   if (conversation === null) thread.close();
@@ -186,8 +188,11 @@ function route() {
     writing.open(conversation);
     if (conversation !== null) thread.open(conversation);
   }
+  if (isInbox) waiting.open(wait);
+  else waiting.close();
   draw();
-  if (fresh) writing.focus();
+  if (isInbox) document.title = "Waiting for me · Turnkeeper";
+  if (isNew) writing.focus();
 }
 
 // ---- signing in ----
@@ -218,6 +223,7 @@ async function start() {
   at("app").hidden = false;
   await list.refresh();
   if (at("app").hidden) return;
+  waiting.refresh();
   // Who comes for the first time can write at once.
   if (location.hash === "" && list.empty) history.replaceState(null, "", "#new");
   route();
@@ -239,5 +245,9 @@ link.onChange(redraw);
 link.onTryNow(() => thread.tryNow());
 addEventListener("hashchange", route);
 at("new").addEventListener("click", () => writing.focus());
-setInterval(() => drawn?.tick(), 1_000);
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault(); // the address says where the page is, and must go on saying it
+  document.querySelector("main:not([hidden])").focus();
+});
+setInterval(() => { drawn?.tick(); if (thread.turn && thread.line) thread.beside.look(thread.turn); }, 1_000);
 boot();

@@ -1,20 +1,22 @@
-// Messages for a turn at work: whether the next one is queued or steers, and those that wait.
+// What the next message does where that is a choice, and the messages that wait.
 
 import { actionOf } from "./acts.js";
 import { h, swap } from "./dom.js";
 import { icon } from "./icons.js";
 import { reasonOf } from "./words.js";
 
-/** mode, as `whenRunning` takes it -> [action, label, icon]. */
+/** mode -> [action, label, icon]. The first two are for a turn at work, as `whenRunning` takes them. */
 const MODES = {
   queue: ["QUEUE", "Queue", "queue"],
   steer: ["STEER", "Steer", "steer"],
+  answer: ["MESSAGE", "Answer", "message"],
+  instead: ["REPLAN_WITH_MESSAGE", "Do something else", "steer"],
 };
 
 /** The server's word on a message that waits so. */
 export const waitingAction = (turn, mode) => actionOf(turn, MODES[mode][0]);
 
-/** Which of the two the next message does. */
+/** Which of the modes offered the next message has. */
 export function modeSwitch(onChange) {
   const radios = Object.entries(MODES).map(([mode, [, label, symbol]]) => {
     const input = h("input", { type: "radio", name: "mode", value: mode, onchange: () => onChange(mode) });
@@ -24,10 +26,11 @@ export function modeSwitch(onChange) {
     h("legend", { class: "vh" }, "What this message does"), ...radios.map(([, , label]) => label));
   return {
     element,
-    draw(turn, chosen, shown) {
-      element.hidden = !shown;
+    draw(turn, offered, chosen) {
+      element.hidden = offered.length < 2;
       for (const [mode, input, label] of radios) {
         const action = waitingAction(turn, mode);
+        label.hidden = !offered.includes(mode);
         input.checked = mode === chosen;
         label.title = action && !action.enabled ? reasonOf(action) : "";
       }

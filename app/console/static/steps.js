@@ -2,6 +2,7 @@
 // line, `update(step, context)`, and `tick()` when it shows time that passes.
 
 import { serverNow } from "./api.js";
+import { askView } from "./asked.js";
 import { callsView } from "./calls.js";
 import { cardView } from "./cards.js";
 import { h, say } from "./dom.js";
@@ -71,6 +72,7 @@ const BY = {
   USER_INPUT: (at) => `Went on with your answer at ${at}`,
   USER_MESSAGE: (at) => `Went on with your message at ${at}`,
   REPLAN_WITH_MESSAGE: (at) => `Went on with your message at ${at}`,
+  EXPIRY: (at) => `Nobody answered in time; it went on at ${at}`,
   TURN_PAUSED: (at) => `Paused at ${at}`,
   TURN_CANCELLED: (at) => `Cancelled at ${at}`,
 };
@@ -190,7 +192,7 @@ function workView() {
 
 const VIEWS = {
   said: saidView, think: thinkView, text: answerView, calls: callsView,
-  wait: waitView, mark: markView, end: endView, work: workView,
+  wait: waitView, ask: askView, mark: markView, end: endView, work: workView,
 };
 
 /** The view of one step together with its place on the line. */

@@ -1,14 +1,21 @@
 // One open conversation: loads it, follows its newest turn, and sends what the reader writes.
 
 import { Refused, api, newId } from "./api.js";
-import { Commands } from "./commands.js";
+import { Answers } from "./answers.js";
+import { Beside } from "./beside.js";
+import { Commands, newsOf } from "./commands.js";
 import { announce } from "./dom.js";
 import { linesOf } from "./history.js";
 import { endsTurn, isBegin, isNews } from "./kinds.js";
 import { Line } from "./line.js";
 import { problemOf } from "./problems.js";
 import { follow } from "./stream.js";
+import { touch } from "./touch.js";
+import { waitTitle } from "./waittitles.js";
 import { titleAndRest, waits, works } from "./words.js";
+
+/** What a message to a turn at work does. */
+const LATER = new Set(["queue", "steer"]);
 
 /** A replay that takes longer than this is shown as far as it came. */
 const PATIENCE_MS = 2_000;
@@ -34,6 +41,8 @@ export class Thread {
   sending = false;
   sendProblem = null;
   commands; // what is asked of the turn
+  answers; // what is said to what it waits for
+  beside; // what the cards show beside it
   #messages = [];
   #stream = null;
   #target = 0;
@@ -45,6 +54,8 @@ export class Thread {
   constructor(onChange, onTurn) {
     this.onChange = onChange;
     this.commands = new Commands(this);
+    this.answers = new Answers(this);
+    this.beside = new Beside(onChange);
     this.onTurn = onTurn;
   }
 
@@ -91,6 +102,7 @@ export class Thread {
     this.#stream?.stop();
     Object.assign(this, { lines: [], line: null, turn: null, error: null, sending: false, sendProblem: null });
     this.commands.rest();
+    this.answers.rest();
     this.#pending = null;
   }
 
@@ -170,9 +182,24 @@ export class Thread {
     this.onChange();
   }
 
+  /** A press on a button of the turn came too late. */
+  news(problem) {
+    const wait = this.line.steps.findLast((step) => step.kind === "wait");
+    if (wait) touch(wait).news = newsOf(problem, wait.failureId);
+  }
+
+  /** An answer to a call's wait came too late. */
+  overtaken(wait) {
+    const step = this.line.asks.of(wait);
+    if (step) touch(step).isStale = true;
+    this.onChange();
+  }
+
   #tell(turn) {
     const question = turn.suspension?.question;
-    if (question) announce(`The agent asks: ${question}`);
+    const asked = waits(turn.status) && turn.waits?.find((wait) => wait.callId);
+    if (asked) announce(`The turn waits: ${waitTitle(asked)}`);
+    else if (question) announce(`The agent asks: ${question}`);
     else if (turn.status === "PAUSED") announce(turn.message ?? "The turn is paused.");
     else if (waits(turn.status)) {
       const [title] = titleAndRest(turn.message ?? "");
@@ -195,7 +222,9 @@ export class Thread {
     }
     const pending = this.#pending;
     try {
-      const turn = await api.send(pending.conversationId, text, pending.messageId, when);
+      const turn = when === "instead"
+        ? await api.replan(this.turn.turnId, text, pending.messageId)
+        : await api.send(pending.conversationId, text, pending.messageId, LATER.has(when) ? when : undefined);
       if (epoch !== this.#epoch) return null;
       this.#pending = null;
       this.sending = false;
@@ -216,7 +245,8 @@ export class Thread {
     this.state = "ready";
     if (turn.turnId === this.turn?.turnId) {
       this.setTurn(turn);
-      if (when) return; // it waits; that it is said is told by the events
+      // What waits or becomes a call's result is no message yet; the events tell when it is.
+      if (LATER.has(when) || when === "result") return;
     } else {
       this.#follow(turn);
       this.#target = 0;

@@ -1,6 +1,9 @@
 // The tool calls of one turn, by id: what was asked for, how often it was tried, what came of it.
 
-export const OPEN = new Set(["requested", "running", "again"]);
+export const OPEN = new Set(["requested", "running", "again", "approval", "input", "outside", "aside"]);
+
+/** With somebody, since `startedAt`. */
+export const WITH_SOMEBODY = new Set(["approval", "input", "outside"]);
 
 export class ToolCalls {
   #byId = new Map();
@@ -15,6 +18,7 @@ export class ToolCalls {
     const call = {
       arguments: this.#arguments.get(data.callId) ?? "", ...data,
       state: "requested", attempt: 0, failures: [], startedAt: null, endedAt: null, nextAt: null, output: null,
+      decidedBy: null, isUnwanted: false,
     };
     this.#byId.set(data.callId, call);
     return call;

@@ -7,6 +7,9 @@ import { works } from "./words.js";
 
 const NEAR_END = 80;
 
+/** These show more than their own step: what the turn says as well. */
+const FOLLOWS = new Set(["wait", "ask", "end", "calls"]);
+
 /** Steps as they are drawn: with the sign of work at the end, without an end that needs no word. */
 function shown(line, turn) {
   const steps = line.steps.filter((step) => step.kind !== "end" || showsEnd(step));
@@ -56,7 +59,7 @@ export function transcript(scroller) {
         view = stepView(step, { ...context, first });
         views.set(step.key, view);
       }
-      const stamp = `${step.rev}${step.kind === "wait" || step.kind === "end" || step.kind === "calls" ? context.stamp : ""}`;
+      const stamp = `${step.rev}${FOLLOWS.has(step.kind) ? context.stamp : ""}`;
       if (view.stamp !== stamp) {
         const hadFocus = view.element.contains(document.activeElement);
         view.update(step, context);

@@ -1,6 +1,7 @@
 // What a card of a turn that waits says, apart from time and buttons: title, sentence, icon, facts.
 // Title and sentence are the server's `message`, cut in two.
 
+import { answerBefore } from "./cardparts.js";
 import { h } from "./dom.js";
 import { FAILURE_ICON, clock, count, langOf, limitName, moment, titleAndRest } from "./words.js";
 
@@ -60,5 +61,5 @@ export function waitingFacts({ turn, until, tries }) {
   if (turn.pause?.limit) facts.unshift(fact("Limit", limitName(turn.pause.limit)));
   if (turn.failureType === "QUOTA_EXCEEDED" && !until) facts.push(fact("Expected back", "not known"));
   if (tries) facts.push(fact("Tried", `${count(tries, "time", "times")} by itself`));
-  return h("dl", { class: "facts" }, ...facts);
+  return h("dl", { class: "facts" }, ...facts, turn.suspension && answerBefore(turn.suspension));
 }
