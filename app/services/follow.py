@@ -81,30 +81,46 @@ async def follow(
         wakeup = stack.enter_context(services.wakeups.watch(turn_id))
         stack.enter_context(services.live_text.read(turn_id, wakeup))
         stack.enter_context(services.recent.followed(turn_id))
-        attempt_id = await _attempt_in_flight(services, turn_id)
+        reading = _Reading(cursor, await _attempt_in_flight(services, turn_id))
         may_have_changed = True
         while not stopping.is_set():
-            rows = await _news(services, turn_id, cursor) if may_have_changed else ()
+            rows = await _news(services, turn_id, reading.cursor) if may_have_changed else ()
             for row in rows:
-                news = list(_stored_behind(cursor, row))
-                if news:
+                if news := reading.stored(row):
                     yield news
-                    cursor = news[-1].cursor
-                    if news[-1].event.type in TERMINAL_TYPES:
-                        return
-                for event in row.events:
-                    attempt_id = _attempt_open_after(event, attempt_id)
-                cursor = replace(cursor, version=row.sequence)
+                if row.events[-1].type in TERMINAL_TYPES:
+                    return
             if len(rows) == _ROWS_AT_ONCE:
                 continue
-            answer = services.live_text.answer(turn_id)
-            pieces = list(_live_behind(cursor, answer, attempt_id, services.clock))
-            if pieces:
+            if pieces := reading.live(services.live_text.answer(turn_id), services.clock):
                 yield pieces
-                cursor = pieces[-1].cursor
             elif may_have_changed and not rows and await services.turns.load(turn_id) is None:
                 return  # it went with its conversation
             may_have_changed = await wakeup.wait(_POLL_SECONDS)
+
+
+@dataclass(slots=True)
+class _Reading:
+    """How far a reader has come, and which attempt is open by what it has seen."""
+
+    cursor: Cursor
+    attempt_id: AttemptId | None
+
+    def stored(self, row: JournalRow) -> Sequence[Followed]:
+        """What of a row behind the cursor the reader does not have."""
+        news = list(_stored_behind(self.cursor, row))
+        at = news[-1].cursor if news else self.cursor
+        self.cursor = replace(at, version=row.sequence)
+        for event in row.events:
+            self.attempt_id = _attempt_open_after(event, self.attempt_id)
+        return news
+
+    def live(self, answer: OpenAnswer | None, clock: Clock) -> Sequence[Followed]:
+        """What the open answer has beyond the cursor."""
+        pieces = list(_live_behind(self.cursor, answer, self.attempt_id, clock))
+        if pieces:
+            self.cursor = pieces[-1].cursor
+        return pieces
 
 
 async def _news(services: Services, turn_id: TurnId, cursor: Cursor) -> Sequence[JournalRow]:
