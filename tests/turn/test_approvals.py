@@ -1,5 +1,7 @@
 """Calls that somebody has to approve: by the agent's policy, or because their tool asks."""
 
+from datetime import timedelta
+
 import pytest
 
 from app.turn import events as e
@@ -159,6 +161,20 @@ def test_several_gated_calls_are_put_to_somebody_one_by_one_in_their_order() -> 
 
     outcomes = [Outcome.COMPLETED, Outcome.REJECTED, Outcome.COMPLETED]
     assert results(told) == list(zip("ABC", outcomes, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("counts", "status"), [(True, Status.BUDGET_EXCEEDED), (False, Status.RUNNING)]
+)
+def test_case_117_the_time_an_approval_takes_counts_unless_the_limits_leave_it_out(
+    *, counts: bool, status: Status
+) -> None:
+    limits = Limits(max_duration=timedelta(minutes=10), count_waiting=counts)
+    told = asked_for(a_call("A", REFUND), agent=an_agent(limits=limits))
+
+    told.later(minutes=10).approved("A").begun()
+
+    assert told.turn.status is status
 
 
 # --- Answers that do not fit ---------------------------------------------------------------------

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from app.turn import inputs as i
+from app.turn.agent import Limits
 from app.turn.errors import Rejected
 from app.turn.ids import CallId, MessageId
 from app.turn.status import Status
@@ -63,6 +64,13 @@ def test_the_models_question_is_put_to_the_user_and_counts_as_no_call() -> None:
         requested_at=told.at,
     )
     assert told.turn.counters.tool_calls == 0
+
+
+def test_a_budget_of_calls_that_is_used_up_leaves_the_model_its_questions() -> None:
+    told = asked_for(a_call("A"), agent=an_agent(limits=Limits(max_tool_calls=1))).finished("A")
+    told.answered(an_answer("", a_call("B", QUESTION))).begun()
+
+    assert told.turn.status is Status.WAITING_FOR_USER
 
 
 def test_case_85_a_message_in_words_is_the_result_of_the_call_that_asks() -> None:
