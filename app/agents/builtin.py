@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import date
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from app.agents.declaration import Agent
 from app.agents.forms import Form
@@ -21,6 +21,8 @@ If a tool fails or its outcome is unknown, say so plainly."""
 
 class Address(BaseModel):
     """Where a parcel goes."""
+
+    model_config = ConfigDict(extra="forbid")
 
     name: Annotated[str, Field(title="Name", min_length=1, max_length=100)]
     street: Annotated[str, Field(title="Street and number", min_length=1, max_length=100)]

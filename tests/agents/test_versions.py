@@ -164,4 +164,4 @@ def test_the_built_in_agent_names_no_model_and_keeps_its_version() -> None:
     agent = builtin_agent(demo_tools())
 
     assert (agent.id, agent.model, agent.version) == ("assistant", None, None)
-    assert agent.exact_version == builtin_agent(demo_tools()).exact_version == "h-2505b7ecc380"
+    assert agent.exact_version == builtin_agent(demo_tools()).exact_version == "h-7f146c7260de"
