@@ -19,25 +19,31 @@ _SPAN = re.compile(
     r"(milliseconds?|msecs?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d)(?![a-z])"
 )
 _STATED = re.compile(
-    r"(?:try again|retry|retrying|wait|reset|resets|available|back)"
-    r"(?: (?:in|after|for|again|about|at least))*:? "
+    r"(?:try again|retry|retrying|wait|reset|resets|available|back|allowed|lifted|expires?"
+    r"|cooldown)(?: (?:in|after|for|again|about|approximately|another|at least))*:? ~? ?"
     r"((?:\d{1,9}(?:\.\d{1,9})? ?[a-z]{1,12},? ?(?:and )?){1,4})"
 )
 _STATED_AS_FIELD = re.compile(
     r"retry (?:after|delay)(?: seconds)?(?:[:=]| ?\{ ?seconds:) ?(\d{1,9}(?:\.\d{1,9})?)(?![\w.])"
 )
 _STATED_IN_CHINESE = re.compile(
-    r"(?:请|等待|重试|需要?|在|于) ?(\d{1,9}(?:\.\d{1,9})?) ?(毫秒|秒|分|小|天)(?:钟|时)? ?"
-    r"(?:之?后|再试|后再|内|$)?"
+    r"(?:请|等待|重试|需要?|在|于|(?:剩余|冷却|等待|恢复)[\w ]{0,6}\W) ?(\d{1,9}(?:\.\d{1,9})?)"
+    r" ?(毫秒|秒|分|小|天)|(\d{1,9}) ?(毫秒|秒|分|小|天)(?:钟|时)? ?之?后"
 )
 _KEYS_IN_SECONDS = frozenset(
     {
         *("resets_in_seconds", "retry_after", "retry_after_seconds", "retry_delay"),
-        *("estimated_time", "retryafter", "retryafterseconds", "retry-after"),
+        *("estimated_time", "retryafter", "retryafterseconds", "retry-after", "retry_in"),
+        *("reset_seconds", "reset_after", "reset_after_seconds", "reset_in_seconds"),
+        *("wait_seconds", "cooldown_seconds", "resets_in", "reset_in"),
     }
 )
+_KEYS_OF_SPANS = frozenset({"retrydelay", "quotaresetdelay"})
+"""Google's: `44s` in a RetryInfo, `373.8ms` in the metadata of an ErrorInfo."""
 _KEYS_IN_MS = frozenset({"retry_after_ms", "retryafterms", "retry-after-ms", "retryaftermillis"})
-_RESET_HEADER = re.compile(r"(?:(?:x|anthropic)-)?rate-?limit-(?:(\w+)-)?reset(?:-(\w+))?")
+_RESET_HEADER = re.compile(r"(?:[a-z]{1,16}-)?rate-?limit[a-z-]{0,40}-reset[a-z-]{0,40}")
+_EPOCH = re.compile(r"(\d{10})(\d{3})?(?:\.\d{1,9})?")
+"""Seconds or milliseconds since 1970."""
 
 
 def stated_wait(found: Findings, *, reads_words: bool = True) -> timedelta | None:
@@ -50,7 +56,7 @@ def stated_wait(found: Findings, *, reads_words: bool = True) -> timedelta | Non
     if not reads_words:
         sources.remove(_from_words)
     waits = (wait for source in sources for wait in source(found))
-    return next((wait for wait in waits if timedelta(0) <= wait <= _LONGEST), None)
+    return next((wait for wait in waits if timedelta(0) < wait <= _LONGEST), None)
 
 
 def _from_retry_headers(found: Findings) -> Iterator[timedelta]:
@@ -63,7 +69,7 @@ def _from_retry_headers(found: Findings) -> Iterator[timedelta]:
 
 def _from_values(found: Findings) -> Iterator[timedelta]:
     for key, value in found.values:
-        if key == "retrydelay":  # google.rpc.RetryInfo: "44s"
+        if key in _KEYS_OF_SPANS:
             yield from _span(as_text(value))
         elif key in _KEYS_IN_SECONDS:
             yield from _numbers(str(value), unit_seconds=1.0)
@@ -77,26 +83,25 @@ def _from_words(found: Findings) -> Iterator[timedelta]:
         yield from _span(text)
     for text in _STATED_AS_FIELD.findall(found.with_advice):
         yield from _numbers(text, unit_seconds=1.0)
-    for number, unit in _STATED_IN_CHINESE.findall(found.with_advice):
-        yield from _numbers(number, unit_seconds=_CHINESE_UNITS[unit])
+    for asked, unit, later, its_unit in _STATED_IN_CHINESE.findall(found.with_advice):
+        yield from _numbers(asked or later, unit_seconds=_CHINESE_UNITS[unit or its_unit])
 
 
 def _from_reset_headers(found: Findings) -> Iterator[timedelta]:
     """The longest reset among the limits that are used up, as the headers say it."""
     waits: list[timedelta] = []
     for name, value in found.headers.items():
-        match = _RESET_HEADER.fullmatch(name)
-        if match and _is_used_up(found.headers, match.group(1) or match.group(2)):
+        if _RESET_HEADER.fullmatch(name) and _is_used_up(found.headers, name):
             waits.extend(_numbers(value, unit_seconds=1.0))
             waits.extend(_span(value))
-            waits.extend(_until(_iso_date(value), found.headers))
+            waits.extend(_until(_epoch(value) or _iso_date(value), found.headers))
     yield from sorted((wait for wait in waits if wait), reverse=True)[:1]
 
 
-def _is_used_up(headers: Mapping[str, str], kind: str | None) -> bool:
-    left = [
-        value for name, value in headers.items() if "remaining" in name and (kind or "") in name
-    ]
+def _is_used_up(headers: Mapping[str, str], reset: str) -> bool:
+    """By what remains of the same limit, or, where that is not said, of every limit."""
+    own = headers.get(reset.replace("reset", "remaining"))
+    left = [own] if own is not None else [headers[name] for name in headers if "remaining" in name]
     return all(value.strip() == "0" for value in left)
 
 
@@ -138,6 +143,13 @@ def _http_date(text: str) -> datetime | None:
     except (ValueError, TypeError, OverflowError, IndexError):
         return None
     return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+def _epoch(text: str) -> datetime | None:
+    match = _EPOCH.fullmatch(text.strip())
+    if match is None:
+        return None
+    return datetime.fromtimestamp(int(match[1]) + int(match[2] or 0) / 1_000, UTC)
 
 
 def _iso_date(text: str) -> datetime | None:

@@ -61,6 +61,30 @@ from tests.providers.evidence import DOWN, QUOTA, failure_from, openai_error
         (openai_error(429, "请求过于频繁，请在 30 秒后重试"), 30),
         (openai_error(429, "请求过于频繁，请等待2分钟后再试"), 120),
         (openai_error(429, "Slow.", ratelimit_remaining="0", ratelimit_reset="27"), 27),
+        (
+            openai_error(
+                429,
+                "Slow.",
+                x_ratelimit_remaining_tokens_minute="0",
+                x_ratelimit_reset_tokens_minute="32.5",
+                x_ratelimit_remaining_requests_day="9",
+                x_ratelimit_reset_requests_day="3600",
+            ),
+            32.5,
+        ),
+        (
+            openai_error(
+                429,
+                "Slow.",
+                x_ratelimit_remaining="0",
+                x_ratelimit_reset="1700000060",
+                date="Tue, 14 Nov 2023 22:13:20 GMT",
+            ),
+            60,
+        ),
+        (openai_error(429, "限流，10秒后重试"), 10),
+        (openai_error(429, "限流，剩余冷却时间 : 45秒"), 45),
+        (Evidence(where="response", status=429, body={"error": "", "reset_seconds": 137}), 137),
         (Evidence(where="response", status=429, body={"error": {"retry_after_ms": 250}}), 0.25),
         (
             Evidence(
@@ -89,6 +113,7 @@ def test_a_stated_wait_is_read_wherever_it_stands(evidence: Evidence, seconds: f
         openai_error(429, "Slow.", x_ratelimit_remaining="-1", x_ratelimit_reset="0"),
         openai_error(429, "Slow.", x_ratelimit_remaining="0", x_ratelimit_reset="1741305600000"),
         openai_error(429, "Your limit will reset at 2026-09-09 05:38:28."),
+        openai_error(429, "Please wait 0 seconds before retrying.", retry_after="0"),
         openai_error(429, "Claude AI usage limit reached|1753077600"),
         openai_error(429, "Your limit resets 8am (Europe/London)."),
         openai_error(429, "请稍后 重试 3 次。"),
