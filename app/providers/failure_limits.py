@@ -9,8 +9,10 @@ from app.providers.failure_verdicts import BUSY, QUOTA, RATE, RATE_TOO_BIG, rule
 
 _MONEY = (
     r"balances?|credits?|funds?|(?<!rate )(?<!rate limit )quotas?|(?<!token )budget|allowance"
-    r"|resource ?pack(?:age|s)?|token (?:plan|package)|额度|配额|余额|资源包|余量"
+    r"|resource ?pack(?:age|s)?|token (?:plan|package)|\bpoints"
 )
+_MONEY_ZH = r"(?:额度|配额|余额|资源包|余量|积分|点数|套餐|次数|费用)"
+_SPENT_ZH = r"(?:不足|不够|用尽|耗尽|用完|用光|透支|为零|失败)"
 _SPENT = (
     r"insufficient|exhausted|too low|not (?:sufficient|enough)|exceeded|depleted|used up"
     r"|overdrawn|run out|reached"
@@ -24,7 +26,7 @@ WINDOWS = (
         "a reason that names capacity, whatever status or code it has: Gemini, Volcengine, Groq"
         " flex, OpenAI server_is_overloaded, Cerebras queue_exceeded, one-api's 负载已饱和",
         r"model capacity exhausted|server (?:is )?overloaded|engine overloaded",
-        r"\bcapacity exceeded|no capacity available|due to system capacity",
+        r"\bcapacity exceeded|no capacity available|due to system capacity|reset reason: overflow",
         r"queue exceeded|no more data centers|负载已饱和",
         rf"experiencing {_LOAD}|{_LOAD} detected|over capacity",
     ),
@@ -47,18 +49,20 @@ WINDOWS = (
         r"free (?:tier|trial|allocat\w+|quota|credits?|resource)\b[^|.;,*]{0,40}"
         rf"(?:{_SPENT}|expired|ended)",
         r"(?:exhausted|used up)\b[^|.;,*]{0,30}\bfree\b",
-        r"tier only\b",
+        r"tier only\b|\bfree (?:(?!rate)\w+ ){0,2}limits?\b(?![^|.]{0,30}per min)",
     ),
     rule(
         "calendar-window",
         QUOTA,
         "a day, a week or a month is a quota, not a rate: Gemini quotaId, Cloudflare, Qianfan",
         r"per ?(?:model ?)?(?:day|week|month)\b|/ ?(?:day|week|month)\b|per (?:24|48) hours",
-        r"\b(?:daily|weekly|monthly|day|hourly|session|annual)\b.{0,30}"
+        r"\b(?:daily|weekly|monthly|day|week|month|hourly|session|annual)\b.{0,30}"
         r"(?:limits?|allocation|quota|allowance|credits|usage)\b(?! *:)",
-        r"\d.hour usage limit|\b(?:rpd|tpd)\b",
+        r"\d.hour usage (?:limit|quota)|hour allocated quota|\b(?:rpd|tpd)\b",
+        r"quota will reset after (?:\d{1,3}d ?)?\d{1,3}h",
         r"使用上限|[今每当本][日天周月].{0,12}(?:限额|上限|额度|次数|配额)",
-        r"limit (?:·|resets|will reset)|will regain access",
+        r"(?<!rate )limit (?:·|resets|will reset)(?! (?:in|after) ~?\d{1,6} ?[sm])",
+        r"will regain access",
     ),
     rule(
         "request-over-window",
@@ -70,9 +74,9 @@ WINDOWS = (
         "rate-window",
         RATE,
         "a rolling window, though it is called a quota: Gemini quotaId, Vertex, Huawei, DashScope",
-        r"per ?(?:minute|min|second|sec)\b|/ ?(?:min(?:ute)?|s(?:ec(?:ond)?)?)\b",
+        r"per ?(?:minute|min|second|sec)\b|/ ?(?:min(?:ute)?|s(?:ec(?:ond)?)?)\b|每(?:分钟|秒)",
         r"quota exceeded for (?:aiplatform|quota metric|metric)",
-        r"\bthrottling|#token limit|allocated quota exceeded",
+        r"\bthrottling|#token limit|allocated quota exceeded|exhausted your capacity",
     ),
 )
 
@@ -85,7 +89,7 @@ MONEY = (
         r"|depleted|used (?:up )?all|consumed)\b"
         rf"(?: [\w'$]+){{0,4}} ?(?:{_MONEY})\b",
         rf"(?:{_MONEY})\b[^|.;]{{0,60}}(?:{_SPENT})",
-        r"(?:额度|配额|余额|资源包|余量).{0,12}(?:不足|用尽|耗尽|用完|透支)",
+        rf"{_MONEY_ZH}.{{0,12}}{_SPENT_ZH}|{_SPENT_ZH}.{{0,6}}{_MONEY_ZH}",
         r"(?:超过|超出).{0,8}(?:配额|额度|预算)",
     ),
     rule(
@@ -95,6 +99,7 @@ MONEY = (
         r"(?:usage|spend(?:ing)?|budget|billing|credit|inference|hard) (?:limits?|caps?)\b",
         r"budget exceeded|(?:exceeded|crossed|over) budget|set limit exceeded|limit exhausted",
         r"(?:hit|reached) your (?:usage |session |message |plan )?limit",
+        r"\bout of (?:\w+ )?usage\b|extra usage is required",
     ),
     rule(
         "payment",
@@ -120,7 +125,8 @@ LOAD = (
         BUSY,
         "the text says load where code and status say rate: Gemini, Pollinations, MiniMax 529",
         rf"\b{_LOAD}\b|overloaded|too busy|(?:server|service|llm|model|system|engine) busy",
-        r"queue is full|at (?:full )?capacity|no slots available|pending requests exceeded",
+        r"service unavailable exception|queue is full|at (?:full )?capacity|no slots available",
+        r"pending requests exceeded",
         r"访问量过大|繁忙|资源紧张|过载|人数过多|排队|负载(?:较|过)高",
     ),
 )
@@ -135,7 +141,7 @@ RATES = (
         r"too many (?:concurrent |api )?(?:requests|calls|connections|tokens, please wait)",
         r"requests? limit (?:is )?(?:exceeded|reached)|limit requests|requests list",
         r"requests? .{0,20}(?:limited|max request)|token quota exceeded|request quota exceeded",
-        r"concurren(?:cy|t (?:request|limit|connection))|throttled",
+        r"concurren(?:cy|t (?:request|limit|connection))|throttled|cool(?:ing)? ?down",
         r"resource (?:has been )?exhausted|server limit exceeded",
         r"限速|限流|速率|频率|频繁|并发|超限|请求过多|超过限额",
     ),

@@ -13,12 +13,26 @@ FIRST = (
         r"tool use failed|malformed function call",
     ),
     rule(
+        "deadline",
+        DOWN,
+        "time ran out on the way, which other languages say with words of limits: Go, gRPC",
+        r"deadline (?:has been )?exceeded|client\.timeout exceeded|time ?out exceeded",
+    ),
+    rule(
+        "host-too-small",
+        DENIED,
+        "a model that its own host cannot load stays so until somebody changes it: Ollama,"
+        " LM Studio",
+        r"more system memory|(?:unable|failed) to load model",
+    ),
+    rule(
         "engine-down",
         DOWN,
         "the engine behind the answer is gone or still starts: LMDeploy, vLLM, Bedrock"
         " ModelNotReadyException, Volcengine ModelLoadingError, Hugging Face",
         r"engine is unavailable|engine ?core encountered",
-        r"being loaded|(?:model|currently|is|still) loading\b|not ready to serve",
+        r"being loaded|(?:model|currently|is|still) loading\b|model not ready",
+        r"not ready (?:to serve|for inference)",
         r"runner .{0,20}(?:terminated|stopped)|model has crashed",
     ),
 )
@@ -29,7 +43,7 @@ CAPACITY = (
         BUSY,
         "the provider is out of capacity now: OpenAI 503, Anthropic 529, Gemini, Ollama, SGLang",
         r"overload|slow down|\bbusy\b|\bcapacity\b|insufficient (?:system|compute|gpu) resource",
-        r"too many requests at|service unavailable exception|status name \| service unavail",
+        r"too many requests at|status name \| service unavail",
     ),
 )
 
@@ -51,7 +65,8 @@ ACCESS = (
         "permission",
         DENIED,
         "somebody has to allow it first: permission, region, terms, account; OpenAI 403, Bedrock",
-        r"permission|access (?:to \w+ )?denied|access terminated|illegal access|not have access",
+        r"permission|operation not allowed|access (?:to \w+ )?denied|access terminated",
+        r"illegal access|not have access",
         rf"\b{_WHO}\b.{{0,50}}\b(?:not (?:authorized|allowed|permitted|activated|eligible|enabled)"
         r"|disabled|deactivated|restricted|blocked|banned|suspended|locked)\b",
         r"must be (?:a member|verified)|not activated|not (?:agreed|whitelist)|non whitelist"
@@ -64,11 +79,13 @@ ACCESS = (
         DENIED,
         "this model or address is not to be had: OpenAI model_not_found, Groq, Cloudflare 5007",
         r"model not (?:found|open|supported)|(?:^|\| )not found error|no such model"
-        r"|unknown model|unsupported model|invalid model\b|model name is invalid|model identifier",
+        r"|unknown model|unsupported model|(?:invalid|not a valid) model\b",
+        r"model name is invalid|model identifier",
         rf"\b{_THING}\b.{{0,60}}\b(?:not (?:found|exist|deployed)|does ?n[o']t exist|can ?not be "
         r"found|decommissioned|deprecated|retired|end of its life|inaccessible)\b",
         r"does not exist|no endpoints found|no available channel|无可用渠道|no enabled keys"
-        r"|unsupported (?:openapi )?method",
+        r"|unsupported (?:openapi )?method|not accessible|unsupported api",
+        r"not support the .{1,30} model|\bapp unavailable",
         r"不存在|已下线|已停用|模型.{0,20}不可用|model disabled",
     ),
     rule(
@@ -76,8 +93,7 @@ ACCESS = (
         DENIED,
         "certificate, proxy, address or host stay as they are until somebody changes them",
         r"certificate|\bcert\b|certification path|hostname mismatch|proxy ?authentication",
-        r"unsupported ?protocol|too ?many ?redirects|invalid ?url|local ?protocol ?error",
-        r"more system memory|unable to load model",
+        r"unsupported ?protocol|too ?many ?redirects|invalid ?url|url error|local ?protocol ?error",
     ),
 )
 
@@ -115,7 +131,8 @@ SCHEMA = (
         "schema",
         REFUSED,
         "the request itself is malformed: OpenAI invalid_request_error, Anthropic, Zhipu, Qianfan",
-        r"invalid schema|invalid (?:api )?param|invalid request|unsupported parameter|参数",
+        r"invalid schema|invalid json|invalid (?:api )?param|invalid request",
+        r"unsupported parameter|参数",
         r"bad request error|missing (?:required|param)|length of messages must|invalid argument",
     ),
 )
@@ -126,7 +143,7 @@ PASSING = (
         DOWN,
         "their side broke, whatever the status: Dify, Volcengine ClosedEndpoint, Bedrock 424",
         r"internal (?:server )?error|internal failure|service unavailable|crashed",
-        r"unexpected error|unknown error|server error|\btimed? ?out\b|deadline exceeded",
+        r"unexpected error|unknown error|server error|\btimed? ?out\b",
         r"try your request again|retry your request(?:\.|$)",
         r"temporarily unavailable|\bupstream\b|内部(?:系统)?(?:错误|异常)|服务异常|系统错误",
     ),
@@ -143,7 +160,8 @@ VAGUE = (
         "vague-schema",
         REFUSED,
         "without a status, what must be otherwise is the request: Qianfan 216103, Tencent",
-        r"invalid ?request|bad ?request|\bmust be\b|is required|\bparam too long",
+        r"invalid ?(?:request|json)|bad ?request|\bmust be\b|is required|\bparam too long",
+        r"(?<!response )(?:is|be) empty",
         r"not (?:supported|permitted)|does not support|malformed|deserialize|\bexpected\b",
     ),
 )

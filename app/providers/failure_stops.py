@@ -1,5 +1,6 @@
 """An answer that is itself a failure: what its stop value says."""
 
+import re
 from collections.abc import Iterator
 
 from app.providers.failure_evidence import Findings
@@ -8,14 +9,20 @@ from app.providers.stop_values import stop_reason
 from app.providers.wire_json import JsonObject, as_count, as_object, as_text
 from app.turn.transcript import StopReason
 
-_STOP_KEYS = ("finish_reason", "finishReason", "stop_reason", "stopReason")
+_STOP_KEYS = (
+    *("finish_reason", "finishReason", "stop_reason", "stopReason", "done_reason"),
+    "completionReason",
+)
+_TOLD_BY_A_CLIENT = re.compile(r"(?:finish|stop) reason:? (?!error)(\w+(?: \w+){0,3})")
 _VERDICTS = {
     StopReason.MAX_OUTPUT: OUTPUT,
     StopReason.CONTEXT_FULL: TOTAL,
     StopReason.REFUSAL: REFUSED,
     StopReason.INTERRUPTED: DOWN,
 }
-_COUNTS_OF_OUTPUT = frozenset({"completion_tokens", "output_tokens", "candidatestokencount"})
+_COUNTS_OF_OUTPUT = frozenset(
+    {"completion_tokens", "output_tokens", "candidatestokencount", "eval_count"}
+)
 
 
 def by_answer(found: Findings) -> tuple[str, Verdict] | None:
@@ -52,6 +59,9 @@ def _stops(found: Findings) -> Iterator[str]:
             if as_text(value.get(key)):
                 yield as_text(value[key])
         yield from _incomplete(value)
+    for told in _TOLD_BY_A_CLIENT.findall(found.words):
+        names = told.split()
+        yield from ("_".join(names[:length]) for length in range(len(names), 0, -1))
 
 
 def _incomplete(value: JsonObject) -> Iterator[str]:

@@ -1,29 +1,45 @@
 """Words that speak of tokens: the window of the model, and the cap on its answer.
 
-The phase follows the wording, and the numbers where they say more: a prompt that is larger than
-the window by itself is too long, however the sentence counts.
+What was counted, and against what, is the phase. Prompt and answer counted together are
+`TOTAL_CONTEXT`, the prompt alone `INPUT_CONTEXT`, the answer alone `OUTPUT`; a window that is only
+named is the prompt's. Numbers beside the words are read in `failure_counts`, and correct them.
 """
 
-import re
+from app.providers.failure_verdicts import INPUT, OUTPUT, REFUSED, TOTAL, UNKNOWN, rule
 
-from app.providers.failure_verdicts import (
-    INPUT,
-    OUTPUT,
-    RATE,
-    RATE_TOO_BIG,
-    REFUSED,
-    TOTAL,
-    UNKNOWN,
-    Verdict,
-    rule,
+_PROMPT = r"(?:prompts?|inputs?|messages?|conversation|history|query|questions?)"
+_CAP = (
+    r"(?:max(?:imum)? (?:(?:completion|output|new|generated|generation|gen) )?tokens(?! allowed)"
+    r"|max (?:gen(?:eration)?|new|output) len(?:gth)?)"
 )
-
-_CAP = r"max(?:imum)? (?:completion |output |new |generated )?tokens"
+_ANSWER = rf"(?:completions?|outputs?|predictions?|generat(?:ed|ion)|{_CAP})"
+_ANSWER_SIZE = rf"(?:{_CAP}|(?:completion|output|generated) (?:tokens?|token count|length|limit))"
 _SUBJECT = r"(?:prompt|inputs?|messages?|conversation|request|context|sequence|tokens?)"
-_OVER = r"(?:exceed(?:s|ed|ing)?|(?:longer|greater|larger|bigger) than|overflows?)"
-_WINDOW = r"(?:context|window|n ctx|max(?:imum)? (?:\w+ )?(?:length|tokens?|len)|token limit)"
+_OVER = r"(?:exceed(?:s|ed|ing)?|(?:longer|greater|larger|bigger|more) than|overflows?)"
+_WINDOW = (
+    r"(?:context|window|n ctx|max(?:imum)? (?:\w+ )?(?:length|tokens?|len)|(?:token|model) limit)"
+)
+_AT_MOST = (
+    r"(?:<=?|less (?:than )?(?:or equal|than)|lower than|smaller than|at most|no more than|between"
+    r"|not? (?:be )?(?:more|greater|larger|higher|bigger) than|not? exceed|only supports up to"
+    r"|within|out of range|(?:valid|supported|allowed) range|should be \[|must be in"
+    r"|above max(?:imum)?)"
+)
+_TOO_MUCH = (
+    rf"(?:too (?:large|big|high)|{_AT_MOST}|exceed(?:s|ed)? the (?:model )?(?:limit|max)"
+    r"|which is the maximum|limit (?:was |is |has been )?(?:reached|exceeded)|reached|limit\b"
+    r"|非法|范围|超过|超出|上限|不能大于|小于|最多|最大)"
+)
+_PROMPT_ZH = r"(?:输入|提示词?|消息|对话|历史|问题|prompt)"
+_ANSWER_ZH = rf"(?:输出|生成|回复|回答|{_CAP})"
 
 TOKENS = (
+    rule(
+        "text-length",
+        INPUT,
+        "the text of a message is longer than any may be: OpenAI string_above_max_length",
+        r"(?:content|input|prompt|instructions|text)(?:\[\d+\])?:? string too long",
+    ),
     rule(
         "shape-length",
         REFUSED,
@@ -32,47 +48,66 @@ TOKENS = (
         r"(?:string|array) above max length|(?:string|array) with maximum length",
         r"(?:size|duration|resolution|dimensions|format|number) of (?:the )?(?:input )?"
         r"(?:image|file|audio|video|picture)",
-        r"(?:image|file|audio|video|picture) (?:size|format|is too|dimensions)|oversized image",
-    ),
-    rule(
-        "output-parameter",
-        REFUSED,
-        "a parameter the model does not take is no limit that was run into: OpenAI, Volcengine",
-        rf"(?:unsupported|not supported|same time|greater than).{{0,60}}{_CAP}",
-        rf"{_CAP}.{{0,80}}(?:not supported|at the same time|must be greater than)",
+        r"(?:image|file|audio|video|picture) (?:size|format|is too|dimensions|exceeds)",
+        r"oversized image",
     ),
     rule(
         "nothing-left-for-output",
         INPUT,
         "the prompt fills the window alone: DeepSeek and vLLM say 0 in the completion, or -186",
-        r"\b0 in the completion",
-        rf"{_CAP} must be at least 1, got",
+        r"\b0 in the completion|requested 0 output",
+        rf"{_CAP} must be at least 1, got [1-9]",
+    ),
+    rule(
+        "output-parameter",
+        REFUSED,
+        "a parameter the model does not take is no limit that was run into: OpenAI, Volcengine",
+        r"(?:unsupported|not supported|same time|(?<!be )greater than"
+        rf"|budget.{{0,30}}(?:less|lower|smaller) than).{{0,60}}{_CAP}",
+        rf"{_CAP}.{{0,80}}(?:not supported|at the same time|(?:must|should) be greater than"
+        r"|below min|at least|positive|>= ?\d|expected an? (?:int|num)|valid integer)",
     ),
     rule(
         "window-by-both",
         TOTAL,
         "prompt and answer together are too long: OpenAI, Anthropic, vLLM, TGI, Cohere, OpenRouter",
         r"\(\d{1,9} (?:tokens )?(?:of|in|for) .{0,60}(?:completion|output)\b",
-        rf"(?:tokens?|length|count|prompt|inputs?|messages?) (?:\+|plus|and) .{{0,20}}{_CAP}",
-        r"(?:prompt|inputs?) (?:tokens )?(?:and|plus|\+) (?:the )?(?:maximum |requested )?"
-        r"(?:output|prediction|completion|generated)",
+        r"\d (?:tokens )?(?:of|in|for|from) (?:the |your )?\w{0,8} ?(?:messages|prompt|input)\b"
+        r".{0,60}\d (?:tokens )?(?:of|in|for) (?:the |your )?(?:completion|output)\b",
+        rf"\b{_PROMPT}(?: (?:tokens?|length|count|\(?\d{{1,9}}\)?)){{0,3}} ?(?:\+|plus|and|,)"
+        rf".{{0,30}}\b{_ANSWER}\b",
+        rf"{_CAP}(?: \(?\d{{1,9}}\)?)? ?(?:\+|plus|and) .{{0,20}}\b{_PROMPT}\b",
+        rf"\b(?:sum|total|combined|together)\b.{{0,80}}\b{_PROMPT}\b.{{0,60}}\b{_ANSWER}\b",
         r"output tokens and your prompt|requested token count exceeds",
         r"token budget \d{1,12} exceeds|model token limit: \d{1,12} \(requested",
+        r"(?:your request|the request|answering) .{0,20}will (?:take|need|require) \d",
         rf"{_CAP}.{{0,30}}too large.{{0,40}}maximum context",
         r"\bmodel context window exceeded",
+        rf"{_PROMPT_ZH}.{{0,10}}(?:与|和|及|加|\+).{{0,10}}{_ANSWER_ZH}",
+    ),
+    rule(
+        "prompt-too-long",
+        INPUT,
+        "the prompt is what is too long, against whatever: Anthropic, Gemini, Bedrock, Ollama",
+        rf"\b{_PROMPT}(?: (?!max\b|output|completion|and\b|or\b)\w+){{0,4}}"
+        r" (?:too long|too large|longer than|over the)\b",
+        rf"\b{_PROMPT} (?:token count|tokens?|length|size)\b(?! (?:and|or|plus)\b).{{0,40}}"
+        rf"(?:{_OVER}|too long|must (?:be )?less|{_AT_MOST}|limit of| > )",
+        rf"too many {_PROMPT} tokens|number of {_PROMPT} tokens",
+        rf"max(?:imum)? {_PROMPT} (?:tokens|length|char)",
+        rf"{_PROMPT_ZH}.{{0,16}}(?:过长|超长|太长|超出|超过)",
     ),
     rule(
         "output-cap",
         OUTPUT,
         "more output asked for than the model gives: Anthropic, Cohere, DashScope, Bedrock, Vertex",
-        rf"{_CAP}.{{0,60}}"
-        r"(?:too large|must be (?:<=|less|at most|between|in)|valid range|supported range"
-        r"|should be \[|<=|非法|above maximum|which is the maximum"
-        r"|exceeds? the (?:model )?(?:limit|max)|out of range|cannot (?:exceed|be greater))",
+        rf"{_ANSWER_SIZE}.{{0,60}}{_TOO_MUCH}",
+        rf"{_AT_MOST}.{{0,40}}{_ANSWER_SIZE}\b",
         rf"(?:invalid|range of|value of) {_CAP}|at most \d{{1,9}} (?:completion|output) tokens",
         r"\d output tokens\b.{0,40}(?:only|at most|maximum|limit)",
         r"maximum (?:allowed )?(?:number of )?output(?: tokens)?\b",
-        rf"unable to complete request: {_CAP}|output (?:token )?limit (?:was |is )?reached",
+        rf"unable to complete request: {_CAP}|length (?:finish|limit was reached)",
+        rf"(?:最大|超过).{{0,8}}输出|{_ANSWER_ZH}.{{0,12}}(?:过长|超长|太长|超出|超过|上限)",
     ),
     rule(
         "window-unknown",
@@ -87,18 +122,20 @@ TOKENS = (
         " exceed_context_size_error, Anthropic, Gemini, Bedrock, xAI, LM Studio, Mistral, Zhipu",
         rf"{_SUBJECT}\b.{{0,30}}\b(?<!took )too (?:long|large (?:for model|to process))",
         rf"{_SUBJECT}\b.{{0,40}}\b{_OVER}\b.{{0,40}}\b{_WINDOW}\b",
-        rf"\b{_OVER}\b.{{0,40}}\bcontext\b|context (?:length|window|size|limit) exceed(?:s|ed)",
+        rf"\b{_OVER}\b.{{0,40}}\bcontext\b",
+        r"context (?:length|window|size|limit) (?:has been |was |is )?(?:exceed|reached|full)",
         r"context length is \d|context overflow|context the overflows",
         r"(?:input|prompt|context) (?:tokens?|length|size) (?:count )?(?:is |are )?exceed",
         r"(?:prompt|input|messages) (?:has|have|contains?|of) \d{1,12} tokens",
         r"exceed context size|maximum (?:prompt|context|model|sequence) length|max prompt tokens",
         r"(?:input|prompt) (?:token count|tokens? limit|length)\b.{0,60}(?:exceeds?|should be)",
-        r"prompt token count of \d{1,12} exceeds|message size .{0,40}exceeds limit",
-        r"too many tokens(?!, please| processed)|tokens limit reached",
-        r"exceeds? max(?:imum)? (?:length|message|input|context)|max(?:imum)? input (?:char|tok)",
+        r"message size .{0,40}exceeds limit",
+        r"too many tokens(?!, please| processed)|tokens? limit (?:is |was )?(?:reached|exceeded)",
+        r"exceeds? (?:the )?max(?:imum)? (?:length|message|input|context|number of tokens)",
+        rf"max(?:imum)? length of (?:the |current ){{0,2}}{_PROMPT}",
         r"must have less than \d{1,12} tokens|must be less than max seq len|\bn ctx\b",
         r"max(?:imum)? size: \d{1,12} tokens|(?:tokens|characters) too long",
-        r"超长|(?:输入|上下文|提示词|内容|tokens?).{0,16}(?:过长|超出|超过)",
+        r"超长|(?:上下文|内容|字数|tokens?).{0,16}(?:过长|超出|超过|超限)",
     ),
     rule(
         "body-size",
@@ -107,29 +144,6 @@ TOKENS = (
         " nginx, Cloudflare 3006",
         r"(?:payload|entity|body|request|content)(?: size| body| is)* too (?:large|big|long)",
         r"request exceeds the maximum size|(?:request|payload|body) size exceeds",
-        r"value at body .{0,60}length less than",
+        r"value at body .{0,60}length less than|expected max length: \d{1,12}, actual",
     ),
 )
-
-_WINDOW_SIZE = re.compile(r"(?:context length (?:is|of)|limit of|window \(|<=) ?(\d{1,9})")
-_PROMPT_SIZE = re.compile(
-    r"(\d{1,9}) (?:tokens )?(?:(?:in|of|from) (?:the |your )?(?:messages|prompt|text input|input)"
-    r"|input tokens|inputs tokens)"
-)
-_ASKED_AND_ALLOWED = re.compile(r"\blimit:? (\d{1,12})\b[^|]{0,60}\brequested:? (\d{1,12})")
-
-
-def by_numbers(verdict: Verdict, words: str) -> Verdict:
-    """The verdict, corrected where the numbers beside the words say more than they do."""
-    if verdict is TOTAL and _first(_PROMPT_SIZE, words) > _first(_WINDOW_SIZE, words) > 0:
-        return INPUT
-    if verdict is RATE:
-        found = _ASKED_AND_ALLOWED.search(words)
-        if found and int(found[2]) > int(found[1]):
-            return RATE_TOO_BIG
-    return verdict
-
-
-def _first(pattern: re.Pattern[str], words: str) -> int:
-    found = pattern.search(words)
-    return int(found[1]) if found else 0

@@ -18,32 +18,18 @@ _TAG = re.compile(r"<[^<>]{0,300}>")
 _QUOTES = re.compile(r"[`\"“”\u2018\u2019*\\]|(?<!\w)'|'(?!\w)")
 
 _ADVICE_BEGINS = (
-    *(
-        "reduce the ",
-        "reduce your ",
-        "decrease ",
-        "or fewer ",
-        "or lower ",
-        "consider ",
-        "consult ",
-    ),
+    *("reduce the ", "reduce your ", "decrease ", "or fewer ", "or lower "),
+    *("consider ", "consult "),
     *("try using ", "try loading ", "try to load ", "try a different ", "try a shorter "),
-    *(
-        "refer to ",
-        "see the ",
-        "view your ",
-        "review our ",
-        "learn more",
-        "visit ",
-        "go to ",
-        "go here",
-    ),
+    *("refer to ", "see the ", "view your ", "review our ", "learn more"),
+    *("visit ", "go to ", "go here"),
     *("check your plan", "check your billing", "add your own", "add a payment", "add credits"),
     *("add more credits", "contact our", "contact your", "contact us", "contact sales"),
     *("contact support", "contact azure", "for details", "for more details", "for information"),
     *("for more information", "upgrade to", "upgrade your", "upgrade for ", "to increase"),
     *("further increase", "submit a quota", "request a quota", "request a rate", "to continue"),
-    *("subscribe to ", "sign up", "need more tokens", "you may also", "if you "),
+    *("no credits were ", "subscribe to ", "sign up", "need more tokens", "you may also"),
+    "if you ",
     *("enable '", "received model group", "available model group"),
 )
 _ADVICE = re.compile(

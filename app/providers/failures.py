@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import httpx
 
+from app.providers.failure_counts import by_counts
 from app.providers.failure_evidence import Evidence, Findings, findings
 from app.providers.failure_numbers import by_number
 from app.providers.failure_rules import BROAD_RULES, LAST_RULES, WORD_RULES
 from app.providers.failure_stops import by_answer, by_stop
-from app.providers.failure_tokens import by_numbers
 from app.providers.failure_verdicts import (
     BUSY,
     DENIED,
@@ -156,7 +156,7 @@ def _named_inside(evidence: Evidence) -> _Decision | None:
 def _by_words(rules: Iterable[Rule], words: str) -> _Decision | None:
     for rule in rules:
         if rule.pattern.search(words):
-            return rule.name, by_numbers(rule.verdict, words)
+            return rule.name, by_counts(rule.verdict, words)
     return None
 
 

@@ -68,7 +68,7 @@ def test_each_line_is_answered_with_what_it_is_and_the_rule_that_decided() -> No
             "phase": "INPUT_CONTEXT",
             "retryAfterMillis": None,
             "retryable": False,
-            "rule": "window",
+            "rule": "prompt-too-long",
         },
         {
             "type": "NOT_A_MODEL_FAILURE",

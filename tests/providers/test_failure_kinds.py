@@ -100,9 +100,47 @@ def test_a_prompt_beyond_the_window_by_itself_is_too_long_however_it_is_counted(
 
 
 @pytest.mark.parametrize(
+    ("message", "phase"),
+    [
+        ("Your prompt is longer than 8192 tokens", TokenLimitPhase.INPUT_CONTEXT),
+        ("number of input tokens 9012 cannot exceed 8192", TokenLimitPhase.INPUT_CONTEXT),
+        ("the history and question have too many input tokens", TokenLimitPhase.INPUT_CONTEXT),
+        ("输入内容过长", TokenLimitPhase.INPUT_CONTEXT),
+        ("max_tokens: 9 is more than this model writes, at most 8", TokenLimitPhase.OUTPUT),
+        ("Input should be less than or equal to 8192: max_tokens", TokenLimitPhase.OUTPUT),
+        ("#/max_gen_len: 4096 is not less or equal to 2048", TokenLimitPhase.OUTPUT),
+        ("max_tokens 取值范围为 [1, 8192]", TokenLimitPhase.OUTPUT),
+        ("prompt tokens + max_tokens exceed the context", TokenLimitPhase.TOTAL_CONTEXT),
+        ("max_tokens (9) plus input tokens (5) exceed 12", TokenLimitPhase.TOTAL_CONTEXT),
+        ("The sum of prompt length and max_tokens is over", TokenLimitPhase.TOTAL_CONTEXT),
+        ("输入与输出之和超过上下文窗口", TokenLimitPhase.TOTAL_CONTEXT),
+    ],
+)
+def test_the_phase_is_what_was_counted(message: str, phase: TokenLimitPhase) -> None:
+    assert failure_from(openai_error(400, message)).token_limit_phase is phase
+
+
+@pytest.mark.parametrize(
+    ("told", "phase"),
+    [
+        ("Unhandled stop reason: model_context_window_exceeded", TokenLimitPhase.TOTAL_CONTEXT),
+        ('Response ended with finish reason "max_tokens"', TokenLimitPhase.OUTPUT),
+    ],
+)
+def test_a_stop_that_a_client_tells_of_is_that_stop(told: str, phase: TokenLimitPhase) -> None:
+    assert failure_from(body(told, status=None)).token_limit_phase is phase
+
+
+@pytest.mark.parametrize(
     "message",
     [
         "Invalid 'messages[3].id': string too long. Expected a string with maximum length 40.",
+        "max_tokens must be a positive integer",
+        "Invalid 'max_tokens': integer below minimum value. Expected a value >= 1, but got 0.",
+        "thinking.budget_tokens must be less than max_tokens",
+        "The number of images in the messages exceeds the limit of 10",
+        "stop_sequences: List should have at most 4 items after validation, not 5",
+        "top_p 取值范围为 (0,1]",
         "The size of the input image exceeds the limit.",
         "`max_tokens` must be greater than `thinking.budget_tokens`.",
         "Invalid `signature` in `thinking` block",
