@@ -11,12 +11,13 @@ _MONEY = (
     r"balances?|credits?|funds?|(?<!rate )(?<!rate limit )quotas?|(?<!token )budget|allowance"
     r"|resource ?pack(?:age|s)?|token (?:plan|package)|\bpoints"
 )
-_MONEY_ZH = r"(?:额度|配额|余额|资源包|余量|积分|点数|套餐|次数|费用)"
-_SPENT_ZH = r"(?:不足|不够|用尽|耗尽|用完|用光|透支|为零|失败)"
+_MONEY_ZH = r"(?:额度|配额|余额|资源包|余量|积分|点数|套餐|次数|费用|金额|消费|token 包)"
+_SPENT_ZH = r"(?:不足|不够|用尽|耗尽|用完|用光|为零|失败)"
 _SPENT = (
     r"insufficient|exhausted|too low|not (?:sufficient|enough)|exceeded|depleted|used up"
-    r"|overdrawn|run out|reached"
+    r"|overdrawn|run out|reached|negative|consumed|expired|failed"
 )
+_PLAN = r"(?:plan|subscription|trial|membership)"
 _LOAD = r"(?:high|heavy|peak|elevated) (?:traffic|demand|load)"
 
 WINDOWS = (
@@ -60,9 +61,11 @@ WINDOWS = (
         r"(?:limits?|allocation|quota|allowance|credits|usage)\b(?! *:)",
         r"\d.hour usage (?:limit|quota)|hour allocated quota|\b(?:rpd|tpd)\b",
         r"quota will reset after (?:\d{1,3}d ?)?\d{1,3}h",
-        r"使用上限|[今每当本][日天周月].{0,12}(?:限额|上限|额度|次数|配额)",
+        r"\b(?:daily|weekly|monthly)\b.{0,20}\b(?:tokens|allotment|budget|requests)\b",
+        r"\btomorrow\b|requests today|明[天日]",
+        r"使用(?:上限|限额)|[今每当本][日天周月].{0,12}(?:限额|上限|额度|次数|配额)",
         r"(?<!rate )limit (?:·|resets|will reset)(?! (?:in|after) ~?\d{1,6} ?[sm])",
-        r"will regain access",
+        r"will regain access|limit reached until",
     ),
     rule(
         "request-over-window",
@@ -85,7 +88,7 @@ MONEY = (
         "money",
         QUOTA,
         "only paying, a new plan or an owner's decision helps: OpenAI error codes, DeepSeek 402",
-        r"\b(?:insufficient|no|any|out of|not enough|exceed(?:s|ed|ing)?|crossed|over|exhausted"
+        r"\b(?:insufficient|no|any|out of|enough|exceed(?:s|ed|ing)?|crossed|over|exhausted"
         r"|depleted|used (?:up )?all|consumed)\b"
         rf"(?: [\w'$]+){{0,4}} ?(?:{_MONEY})\b",
         rf"(?:{_MONEY})\b[^|.;]{{0,60}}(?:{_SPENT})",
@@ -96,10 +99,13 @@ MONEY = (
         "spending-limit",
         QUOTA,
         "a limit that an owner has set: OpenAI *_spend_limit_exceeded, Anthropic, xAI, LiteLLM",
-        r"(?:usage|spend(?:ing)?|budget|billing|credit|inference|hard) (?:limits?|caps?)\b",
+        r"(?:usage|spend(?:ing)?|cost|budget|billing|credit|inference|hard) (?:limits?|caps?)\b",
         r"budget exceeded|(?:exceeded|crossed|over) budget|set limit exceeded|limit exhausted",
+        r"\bkey limit exceeded|\(total limit\)",
         r"(?:hit|reached) your (?:usage |session |message |plan )?limit",
         r"\bout of (?:\w+ )?usage\b|extra usage is required",
+        r"no (?:remaining )?(?:requests|calls|messages)\b(?: left| remaining| on)",
+        r"用量.{0,8}(?:超|上限)|(?:消费|用量|月度)(?:上限|限额)",
     ),
     rule(
         "payment",
@@ -111,11 +117,21 @@ MONEY = (
         r"overdue|arrear|past due|good standing",
         r"(?:requires?|are required|need|more|available|purchase|buy)\b.{0,20}\bcredits"
         r"|credits are required|(?:need|requires?) an? .{0,20}subscription|can only afford",
-        r"paid (?:plan|tier|balance)|(?:subscription|plan) (?:has )?(?:expired|ended)"
-        r"|trial (?:has |period |is )?(?:expired|ended|over)|plan .{0,20}run out",
+        r"payment method (?:is )?required|card (?:was |is )?declined|non ?payment|\btop ?up\b",
         r"not purchased|suspended due to",
-        r"欠费|充值|续费|续订|停服|套餐.{0,6}(?:到期|过期|失效)|请购买",
+        r"欠费|充值|续费|续订|停服|透支|请购买|无可用.{0,2}(?:额度|余额|资源)",
         r"no auth error.{0,30}tokens\.total",
+    ),
+    rule(
+        "plan",
+        QUOTA,
+        "what was bought or tried has ended, or gives no more: Zhipu 1309, Huawei, Eigent, xAI",
+        r"paid (?:plan|tier|balance)",
+        rf"\b{_PLAN}(?:'?s)?\b(?: \w+){{0,4}} (?:expired|ended|over|lapsed|inactive|consumed"
+        r"|exhausted|used up|run out)\b",
+        rf"\b{_PLAN} limits?\b|(?<!rate )(?<!concurrency )limits? of (?:your|the)"
+        rf" (?:current )?{_PLAN}\b",
+        r"(?:套餐|会员|订阅|试用).{0,6}(?:到期|过期|失效|结束|用完)",
     ),
 )
 
@@ -125,9 +141,9 @@ LOAD = (
         BUSY,
         "the text says load where code and status say rate: Gemini, Pollinations, MiniMax 529",
         rf"\b{_LOAD}\b|overloaded|too busy|(?:server|service|llm|model|system|engine) busy",
-        r"service unavailable exception|queue is full|at (?:full )?capacity|no slots available",
-        r"pending requests exceeded",
-        r"访问量过大|繁忙|资源紧张|过载|人数过多|排队|负载(?:较|过)高",
+        r"service unavailable exception|queue (?:is )?full|queued requests|saturated",
+        r"at (?:full )?capacity|no slots available|pending requests exceeded",
+        r"访问量过大|繁忙|(?:算力|资源)(?:紧张|不足)|过载|人数过多|排队|队列已?满|负载(?:较|过)高",
     ),
 )
 
@@ -143,6 +159,7 @@ RATES = (
         r"requests? .{0,20}(?:limited|max request)|token quota exceeded|request quota exceeded",
         r"concurren(?:cy|t (?:request|limit|connection))|throttled|cool(?:ing)? ?down",
         r"resource (?:has been )?exhausted|server limit exceeded",
-        r"限速|限流|速率|频率|频繁|并发|超限|请求过多|超过限额",
+        r"(?:requests?|sending)\b.{0,20}\btoo (?:quickly|fast)",
+        r"限速|限流|过快|速率|频率|频繁|并发|(?<!长度)(?<!输入)超限|请求过多|超过限额",
     ),
 )

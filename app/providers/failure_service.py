@@ -54,7 +54,7 @@ ACCESS = (
         "a key or token that is wrong, old or missing: OpenAI 401, Gemini and xAI 400, Baidu 110",
         r"(?:invalid|incorrect|wrong|expired|missing|revoked|unknown|no|illegal) .{0,16}"
         r"(?:api ?key|\btoken\b|credentials?|access key)",
-        r"(?:api ?key|access key|\btoken|credentials?)\b.{0,30}\b"
+        r"(?:api ?key|access key|\btoken|credentials?)\b[^|]{0,30}\b"
         r"(?:invalid|not valid|expired|revoked|missing|incorrect|disabled|leaked|required"
         r"|not (?:provided|found|set)|must be set|no longer)",
         r"authentication|auth ?failure|unauthorized|unauthenticated|no ?auth|credentials"
@@ -66,13 +66,13 @@ ACCESS = (
         DENIED,
         "somebody has to allow it first: permission, region, terms, account; OpenAI 403, Bedrock",
         r"permission|operation not allowed|access (?:to \w+ )?denied|access terminated",
-        r"illegal access|not have access",
+        r"illegal access|not have access|access (?:is |was )?not (?:enabled|granted)",
         rf"\b{_WHO}\b.{{0,50}}\b(?:not (?:authorized|allowed|permitted|activated|eligible|enabled)"
         r"|disabled|deactivated|restricted|blocked|banned|suspended|locked)\b",
         r"must be (?:a member|verified)|not activated|not (?:agreed|whitelist)|non whitelist"
         r"|allowlist|unusual traffic|for account\b|not have access|disabled by",
         r"unsupported country|(?:location|country|region|territory) .{0,20}not supported",
-        r"(?:未|暂未|没有)(?:开通|开放|授权|激活)|白名单|实名|无权",
+        r"(?:未|暂未|没有)(?:开通|开放|授权|激活)|白名单|实名|无权|封禁|冻结|地区.{0,6}不支持",
     ),
     rule(
         "model",
@@ -108,7 +108,7 @@ REQUEST = (
         r"|severe violation|violat\w+ .{0,30}(?:polic|guideline)",
         r"blocked (?:input|output|content|prompt)"
         r"|(?:input|output|prompt|content|response) (?:was |is |has been )?(?:blocked|filtered)",
-        r"涉敏|敏感|违规|不安全|审核(?:未|不)通过",
+        r"涉敏|敏感|违规|违法|不合规|不安全|(?:审核|审查|检查|检测)(?:未|不)通过",
     ),
 )
 
@@ -132,7 +132,8 @@ SCHEMA = (
         REFUSED,
         "the request itself is malformed: OpenAI invalid_request_error, Anthropic, Zhipu, Qianfan",
         r"invalid schema|invalid json|invalid (?:api )?param|invalid request",
-        r"unsupported parameter|参数",
+        r"(?:unsupported|unknown) parameter|missing field|invalid (?:\w+ )?(?:role|field|format)",
+        r"参数|格式(?:错误|不正确|有误|不支持)",
         r"bad request error|missing (?:required|param)|length of messages must|invalid argument",
     ),
 )

@@ -10,25 +10,29 @@ from app.providers.failure_verdicts import INPUT, OUTPUT, REFUSED, TOTAL, UNKNOW
 _PROMPT = r"(?:prompts?|inputs?|messages?|conversation|history|query|questions?)"
 _CAP = (
     r"(?:max(?:imum)? (?:(?:completion|output|new|generated|generation|gen) )?tokens(?! allowed)"
-    r"|max (?:gen(?:eration)?|new|output) len(?:gth)?)"
+    r"|max (?:gen(?:eration)?|new|output) len(?:gth)?|n predict)"
 )
 _ANSWER = rf"(?:completions?|outputs?|predictions?|generat(?:ed|ion)|{_CAP})"
-_ANSWER_SIZE = rf"(?:{_CAP}|(?:completion|output|generated) (?:tokens?|token count|length|limit))"
-_SUBJECT = r"(?:prompt|inputs?|messages?|conversation|request|context|sequence|tokens?)"
+_ANSWER_SIZE = (
+    rf"(?:{_CAP}|(?:completion|output|generated) (?:of \d{{1,9}} )?(?:tokens?|length|limit))"
+)
+_SUBJECT = (
+    r"(?:prompt|inputs?|messages?|conversation|request|context|sequence|tokens?|text|document)"
+)
 _OVER = r"(?:exceed(?:s|ed|ing)?|(?:longer|greater|larger|bigger|more) than|overflows?)"
 _WINDOW = (
     r"(?:context|window|n ctx|max(?:imum)? (?:\w+ )?(?:length|tokens?|len)|(?:token|model) limit)"
 )
 _AT_MOST = (
-    r"(?:<=?|less (?:than )?(?:or equal|than)|lower than|smaller than|at most|no more than|between"
-    r"|not? (?:be )?(?:more|greater|larger|higher|bigger) than|not? exceed|only supports up to"
-    r"|within|out of range|(?:valid|supported|allowed) range|should be \[|must be in"
-    r"|above max(?:imum)?)"
+    r"(?:<=?|less (?:than )?(?:or equal|than)|(?:lower|smaller|shorter|larger|higher) than|at most"
+    r"|up to|no more than|not? (?:be )?(?:more|greater|bigger) than|not? exceed|between|within"
+    r"|only supports|out of range|(?:valid|supported|allowed) range|(?:should|must) be (?:in\b|\[)"
+    r"|above (?:the )?max(?:imum)?)"
 )
 _TOO_MUCH = (
     rf"(?:too (?:large|big|high)|{_AT_MOST}|exceed(?:s|ed)? the (?:model )?(?:limit|max)"
     r"|which is the maximum|limit (?:was |is |has been )?(?:reached|exceeded)|reached|limit\b"
-    r"|非法|范围|超过|超出|上限|不能大于|小于|最多|最大)"
+    r"|非法|范围|超过|超出|上限|不能大于|小于|最多|最大|过大|之间)"
 )
 _PROMPT_ZH = r"(?:输入|提示词?|消息|对话|历史|问题|prompt)"
 _ANSWER_ZH = rf"(?:输出|生成|回复|回答|{_CAP})"
@@ -74,14 +78,15 @@ TOKENS = (
         r"\(\d{1,9} (?:tokens )?(?:of|in|for) .{0,60}(?:completion|output)\b",
         r"\d (?:tokens )?(?:of|in|for|from) (?:the |your )?\w{0,8} ?(?:messages|prompt|input)\b"
         r".{0,60}\d (?:tokens )?(?:of|in|for) (?:the |your )?(?:completion|output)\b",
-        rf"\b{_PROMPT}(?: (?:tokens?|length|count|\(?\d{{1,9}}\)?)){{0,3}} ?(?:\+|plus|and|,)"
+        rf"\b{_PROMPT}(?: (?:tokens?|length|count|\(?\d{{1,9}}(?: tokens)?\)?)){{0,3}}"
+        r" ?(?:\+|plus|and|,)"
         rf".{{0,30}}\b{_ANSWER}\b",
-        rf"{_CAP}(?: \(?\d{{1,9}}\)?)? ?(?:\+|plus|and) .{{0,20}}\b{_PROMPT}\b",
+        rf"(?:{_CAP}|output tokens)(?: \(?\d{{1,9}}\)?)? ?(?:\+|plus|and) .{{0,20}}\b{_PROMPT}\b",
         rf"\b(?:sum|total|combined|together)\b.{{0,80}}\b{_PROMPT}\b.{{0,60}}\b{_ANSWER}\b",
         r"output tokens and your prompt|requested token count exceeds",
         r"token budget \d{1,12} exceeds|model token limit: \d{1,12} \(requested",
         r"(?:your request|the request|answering) .{0,20}will (?:take|need|require) \d",
-        rf"{_CAP}.{{0,30}}too large.{{0,40}}maximum context",
+        rf"{_CAP}.{{0,30}}too large.{{0,40}}(?:maximum|remaining) context",
         r"\bmodel context window exceeded",
         rf"{_PROMPT_ZH}.{{0,10}}(?:与|和|及|加|\+).{{0,10}}{_ANSWER_ZH}",
     ),
@@ -93,9 +98,12 @@ TOKENS = (
         r" (?:too long|too large|longer than|over the)\b",
         rf"\b{_PROMPT} (?:token count|tokens?|length|size)\b(?! (?:and|or|plus)\b).{{0,40}}"
         rf"(?:{_OVER}|too long|must (?:be )?less|{_AT_MOST}|limit of| > )",
+        rf"\b{_PROMPT}\b[^|]{{0,30}}{_AT_MOST} \d{{1,9}} tokens",
+        rf"(?:tokens?|length|size) (?:count )?(?:of|in) (?:the |your )?{_PROMPT}\b.{{0,20}}{_OVER}",
+        rf"{_AT_MOST} \d{{1,9}} {_PROMPT} tokens|\d tokens in (?:the |your )?{_PROMPT}\b",
         rf"too many {_PROMPT} tokens|number of {_PROMPT} tokens",
         rf"max(?:imum)? {_PROMPT} (?:tokens|length|char)",
-        rf"{_PROMPT_ZH}.{{0,16}}(?:过长|超长|太长|超出|超过)",
+        rf"{_PROMPT_ZH}.{{0,16}}(?:过长|超长|太长|超出|超过|超限)",
     ),
     rule(
         "output-cap",
@@ -106,6 +114,8 @@ TOKENS = (
         rf"(?:invalid|range of|value of) {_CAP}|at most \d{{1,9}} (?:completion|output) tokens",
         r"\d output tokens\b.{0,40}(?:only|at most|maximum|limit)",
         r"maximum (?:allowed )?(?:number of )?output(?: tokens)?\b",
+        r"completion tokens (?:is|are|of) \d",
+        rf"(?:truncated|cut off|cut short|incomplete)\b.{{0,40}}(?:{_CAP}|length|token limit)",
         rf"unable to complete request: {_CAP}|length (?:finish|limit was reached)",
         rf"(?:最大|超过).{{0,8}}输出|{_ANSWER_ZH}.{{0,12}}(?:过长|超长|太长|超出|超过|上限)",
     ),
@@ -133,6 +143,7 @@ TOKENS = (
         r"too many tokens(?!, please| processed)|tokens? limit (?:is |was )?(?:reached|exceeded)",
         r"exceeds? (?:the )?max(?:imum)? (?:length|message|input|context|number of tokens)",
         rf"max(?:imum)? length of (?:the |current ){{0,2}}{_PROMPT}",
+        r"sequence length \d",
         r"must have less than \d{1,12} tokens|must be less than max seq len|\bn ctx\b",
         r"max(?:imum)? size: \d{1,12} tokens|(?:tokens|characters) too long",
         r"超长|(?:上下文|内容|字数|tokens?).{0,16}(?:过长|超出|超过|超限)",

@@ -29,6 +29,9 @@ def body(value: object, *, status: int | None = 200, provider: str | None = None
         "Rate limit reached on requests per min. Please add a payment method to your account.",
         "Too many requests. Upgrade to a paid plan for more credits.",
         "Quota exceeded for metric: requests per minute.",
+        "Concurrent request limit for your plan reached",
+        "You are sending requests too quickly on the free plan",
+        "Rate limit exceeded. Limit resets in 42 seconds.",
         "Allocated quota exceeded, please increase your quota limit.",
         "Rate limit reached for x on tokens per day (TPD): Used 9. Please try again in 9m38s.",
     ],
@@ -49,6 +52,12 @@ def test_a_rate_stays_a_rate_beside_words_of_money_and_days(message: str) -> Non
         (400, "Budget has been exceeded! Current cost: 26, Max budget: 0.25"),
         (403, "Your team does not have any credits yet."),
         (500, "The postpaid bill is overdue."),
+        (429, "You have hit the limit of your current plan"),
+        (429, "Your card was declined"),
+        (429, "Too many requests today, come back tomorrow"),
+        (429, "会员已到期"),
+        (200, "积分不足"),
+        (403, "预扣费额度失败"),
     ],
 )
 def test_what_only_an_owner_can_pay_is_a_quota_whatever_its_status(
@@ -66,6 +75,8 @@ def test_what_only_an_owner_can_pay_is_a_quota_whatever_its_status(
         ("insufficient_quota", "当前分组上游负载已饱和，请稍后再试"),
         ("invalid_request_error", "Our servers are currently overloaded."),
         ("server_is_overloaded", ""),
+        ("rate_limit_error", "Queue full, try again later"),
+        ("rate_limit_error", "算力不足，请稍后重试"),
     ],
 )
 def test_load_is_load_whatever_code_it_comes_with(code: str, message: str) -> None:
