@@ -104,8 +104,8 @@ REQUEST = (
         "the content was refused: OpenAI and Azure content_filter, DashScope, MiniMax, Moonshot",
         r"content (?:filter|management policy|exists risk|policy|moderation)|usage polic"
         r"|flagged|moderation|responsible ai|prohibited content|censor|content .{0,30}is blocked",
-        r"inappropriate content|inspection ?failed|high risk|\bsafety\b|\bsensitive\b|guardrail"
-        r"|severe violation|violat\w+ .{0,30}(?:polic|guideline)",
+        r"inappropriate content|inspection ?failed|high risk|\bsafety\b(?! buffer| margin)",
+        r"\bsensitive\b|guardrail|severe violation|violat\w+ .{0,30}(?:polic|guideline)",
         r"blocked (?:input|output|content|prompt)"
         r"|(?:input|output|prompt|content|response) (?:was |is |has been )?(?:blocked|filtered)",
         r"涉敏|敏感|违规|违法|不合规|不安全|(?:审核|审查|检查|检测)(?:未|不)通过",
@@ -162,7 +162,7 @@ VAGUE = (
         REFUSED,
         "without a status, what must be otherwise is the request: Qianfan 216103, Tencent",
         r"invalid ?(?:request|json)|bad ?request|\bmust be\b|is required|\bparam too long",
-        r"(?<!response )(?:is|be) empty",
+        r"(?<!response )(?:is|be) empty|validation error",
         r"not (?:supported|permitted)|does not support|malformed|deserialize|\bexpected\b",
     ),
 )

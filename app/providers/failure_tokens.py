@@ -30,7 +30,7 @@ _AT_MOST = (
     r"|above (?:the )?max(?:imum)?)"
 )
 _TOO_MUCH = (
-    rf"(?:too (?:large|big|high)|{_AT_MOST}|exceed(?:s|ed)? the (?:model )?(?:limit|max)"
+    rf"(?:too (?:large|big|high)|{_AT_MOST}|exceed(?:s|ed)? (?:the )?(?:model )?(?:limit|max)"
     r"|which is the maximum|limit (?:was |is |has been )?(?:reached|exceeded)|reached|limit\b"
     r"|非法|范围|超过|超出|上限|不能大于|小于|最多|最大|过大|之间)"
 )
@@ -134,7 +134,7 @@ TOKENS = (
         rf"{_SUBJECT}\b.{{0,40}}\b{_OVER}\b.{{0,40}}\b{_WINDOW}\b",
         rf"\b{_OVER}\b.{{0,40}}\bcontext\b",
         r"context (?:length|window|size|limit) (?:has been |was |is )?(?:exceed|reached|full)",
-        r"context length is \d|context overflow|context the overflows",
+        r"context length is \d|not enough context|context overflow|context the overflows",
         r"(?:input|prompt|context) (?:tokens?|length|size) (?:count )?(?:is |are )?exceed",
         r"(?:prompt|input|messages) (?:has|have|contains?|of) \d{1,12} tokens",
         r"exceed context size|maximum (?:prompt|context|model|sequence) length|max prompt tokens",
