@@ -62,8 +62,9 @@ async def test_a_claim_that_is_sent_again_under_its_key_takes_nothing_more(stage
     async with stage.rig.signed_in_as(Role.OPERATOR, tenant=fresh_id()) as executor:
         await stage.in_state(told, client=executor)
 
-        first, *again = await asyncio.gather(
-            *(executor.post("/external-calls/claim", json=body, headers=key) for _ in range(4))
+        first = await executor.post("/external-calls/claim", json=body, headers=key)
+        again = await asyncio.gather(
+            *(executor.post("/external-calls/claim", json=body, headers=key) for _ in range(3))
         )
 
         assert {answer.content for answer in again} == {first.content}
