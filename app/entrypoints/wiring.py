@@ -33,6 +33,7 @@ from app.store.claims import PostgresClaims
 from app.store.clock import DatabaseClock
 from app.store.conversations import PostgresConversations
 from app.store.external_calls import PostgresExternalCalls
+from app.store.histories import PostgresHistories
 from app.store.late_results import PostgresLateResults
 from app.store.pool import Database, connected
 from app.store.replies import PostgresReplies
@@ -131,6 +132,7 @@ def _services(
     return Services(
         turns=turns,
         conversations=PostgresConversations(database),
+        histories=PostgresHistories(database),
         audit=PostgresAudit(database),
         usage=PostgresUsage(database),
         waits=PostgresWaits(database),

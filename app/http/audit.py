@@ -33,6 +33,9 @@ _NAMES = {
     ("POST", "turns"): "START_TURN",
     ("POST", "conversations/*/turns"): "START_TURN",
     ("POST", "conversations/*/messages"): "MESSAGE",
+    ("POST", "conversations/*/resume"): "RESUME_CONVERSATION",
+    ("POST", "conversations/*/revert"): "REVERT",
+    ("POST", "conversations/*/unrevert"): "UNREVERT",
     ("DELETE", "conversations/*/queue/*"): "WITHDRAW_INPUT",
     ("POST", "conversations"): "PUT_CONVERSATION",
     ("PUT", "conversations/*"): "PUT_CONVERSATION",
@@ -164,7 +167,7 @@ def _action(method: str, steps: Sequence[str], body: Body) -> str:
         case ("POST", ["turns", _, "resume"]):
             command = body.said.get("command", "RETRY_MODEL" if "failureId" in body.said else None)
             return _storable(command) if isinstance(command, str) else "RESUME"
-        case ("POST", ["turns", _, "cancel" | "pause" | "run" as verb]):
+        case ("POST", ["turns", _, "cancel" | "pause" | "run" | "fork" as verb]):
             return verb.upper()
         case ("POST", ["external-calls", "claim"]):
             return "CLAIM_EXTERNAL_CALLS"

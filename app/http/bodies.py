@@ -14,6 +14,9 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Message, Receive, Scope
 
 _LARGEST_BYTES = 1024 * 1024
+_LARGEST_IMPORT_BYTES = 4 * 1024 * 1024
+_IMPORTS = "/conversations"
+"""Where a history may be brought along."""
 _LARGEST_RESULT_BYTES = 6 * 1024 * 1024
 """Of a command on a waiting turn, which may bring the result of an outside tool."""
 _IS_RESUME = re.compile(r"/turns/[^/]+/resume")
@@ -43,7 +46,7 @@ async def read_body(scope: Scope, receive: Receive) -> Body:
     Raises:
         ClientDisconnect: the caller left before the body was complete.
     """
-    largest = _LARGEST_RESULT_BYTES if _IS_RESUME.fullmatch(scope["path"]) else _LARGEST_BYTES
+    largest = _largest(scope["path"])
     content = await _content(receive, largest)
     if content is None:
         return _refused("payload_too_large", f"the limit is {largest} bytes")
@@ -72,6 +75,12 @@ def replayed(body: Body, receive: Receive) -> Receive:
         return {"type": "http.request", "body": body.content, "more_body": False}
 
     return replay
+
+
+def _largest(path: str) -> int:
+    if path == _IMPORTS:
+        return _LARGEST_IMPORT_BYTES
+    return _LARGEST_RESULT_BYTES if _IS_RESUME.fullmatch(path) else _LARGEST_BYTES
 
 
 async def _content(receive: Receive, largest: int) -> bytes | None:

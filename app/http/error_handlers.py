@@ -47,7 +47,7 @@ def install(app: FastAPI, services: Services) -> None:
     async def refused(request: Request, error: Exception) -> Response:
         if not isinstance(error, Refused):
             raise error
-        extra = {} if error.turn is None else _what_is_true(error.turn, services)
+        extra = _of(error, services)
         if isinstance(error, FormInvalid):
             extra["errors"] = [{"field": f, "problem": said} for f, said in error.fields]
         return problem(error.code, error.detail, request.scope, extra=extra)
@@ -71,8 +71,13 @@ def install(app: FastAPI, services: Services) -> None:
 
 def refusal_document(error: Rejected | Refused, services: Services) -> dict[str, Any]:
     """The problem document that the refusal is answered with."""
-    extra = None if error.turn is None else _what_is_true(error.turn, services)
-    return problem_document(error.code, error.detail, extra=extra)
+    return problem_document(error.code, error.detail, extra=_of(error, services))
+
+
+def _of(error: Rejected | Refused, services: Services) -> dict[str, Any]:
+    known = {} if error.turn is None else _what_is_true(error.turn, services)
+    reason = error.reason if isinstance(error, Refused) else None
+    return known if reason is None else known | {"reason": reason}
 
 
 def _what_is_true(turn: Turn, services: Services) -> dict[str, Any]:

@@ -65,6 +65,15 @@ def _complete(schema: Schema) -> None:
     for path, operations in schema["paths"].items():
         for method, operation in operations.items():
             _complete_operation(path, method, operation)
+    _drop_unused(schema)
+
+
+def _drop_unused(schema: Schema) -> None:
+    """Parts of what is described elsewhere, and so of nothing here."""
+    described = json.dumps(schema)
+    for name in list(schema["components"]["schemas"]):
+        if f'"#/components/schemas/{name}"' not in described:
+            del schema["components"]["schemas"][name]
 
 
 def _complete_operation(path: str, method: str, operation: Schema) -> None:
@@ -123,6 +132,7 @@ _PROBLEM: Mapping[str, Any] = {
                 "properties": {"field": {"type": "string"}, "problem": {"type": "string"}},
             },
         },
+        "reason": {"type": "string", "description": "Of `not_resumable`: as the resume point."},
         "turnId": {"type": "string"},
         "conversationId": {"type": "string"},
         "currentStatus": {"$ref": "#/components/schemas/Status"},

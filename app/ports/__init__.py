@@ -6,6 +6,7 @@ callers need.
 """
 
 from app.ports.forms import FrozenForm
+from app.ports.histories import HistoryStore
 from app.ports.hooks import GoOn, Hooks, Run, RunError
 from app.ports.model import (
     ModelClient,
@@ -36,6 +37,7 @@ from app.ports.records import (
     Receipt,
     Scope,
     Spending,
+    Standing,
     StoredMessage,
     StoredTurn,
 )
@@ -112,6 +114,7 @@ __all__ = [
     "FrozenForm",
     "GoOn",
     "HistoryMessage",
+    "HistoryStore",
     "Hooks",
     "InterruptedCall",
     "JournalRow",
@@ -150,6 +153,7 @@ __all__ = [
     "RunError",
     "Scope",
     "Spending",
+    "Standing",
     "StoreUnavailable",
     "StoredMessage",
     "StoredTurn",

@@ -119,6 +119,8 @@ class Commit:
     """When it was decided; the turn says it as its last change."""
     successor: Opened | None = None
     """What the queue of an ended turn opens: there is no moment without it (case 93)."""
+    brought: Sequence[Message] = ()
+    """What the new conversation of a new turn brings along; the turn's places are behind it."""
 
     @property
     def stored(self) -> StoredTurn:
@@ -135,6 +137,8 @@ class Conversation:
     title: str
     created_at: datetime
     updated_at: datetime
+    reverted_to: MessageId | None = None
+    """The message behind which everything is hidden, until that is undone or made final."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +152,23 @@ class Lookup:
     received: tuple[TurnId, str] | None
     """The turn that took this message id, and the digest it stood for."""
     active: StoredTurn | None
+    next_position: int
+    ends_imported: bool = False
+    """The last message was brought along: calls at its end may have no results."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How a conversation stands, for whoever wants to go on with it without a new message."""
+
+    conversation: Conversation
+    active: StoredTurn | None
+    is_lost: bool
+    """The active turn's worker is gone: its claim has run out and was not given up."""
+    last: StoredTurn | None
+    """The ended turn that the visible end of the history belongs to."""
+    end: Sequence[Message]
+    """The end of the visible history: what says where it can be resumed, and all behind it."""
     next_position: int
 
 
@@ -202,7 +223,8 @@ class Spending:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredMessage:
     position: int
-    turn_id: TurnId
+    turn_id: TurnId | None
+    """`None`: it was brought along from elsewhere."""
     created_at: datetime
     message: Message
 
@@ -212,6 +234,7 @@ class HistoryMessage:
     """A message as a model request carries it."""
 
     position: int
+    role: str
     body: str
     call_id: CallId | None
     """The call it answers, if it is a tool result."""

@@ -113,7 +113,10 @@ class TurnStore(Protocol):
         ...
 
     async def history(self, turn: Turn) -> Sequence[HistoryMessage]:
-        """All messages of the turn's conversation in order, for a model request."""
+        """The messages of the turn's conversation in order, for a model request.
+
+        Without what is hidden, and without what is damaged of a history that was brought along.
+        """
         ...
 
     async def message_at(self, turn: Turn, position: int) -> Message | None:
@@ -147,9 +150,15 @@ class ConversationStore(Protocol):
         ...
 
     async def put(
-        self, conversation: Conversation, audit: AuditEntry, kept: KeptReply | None = None
+        self,
+        conversation: Conversation,
+        audit: AuditEntry,
+        kept: KeptReply | None = None,
+        history: Sequence[Message] = (),
     ) -> bool:
         """Make the conversation if there is none of that id; whether it was made.
+
+        `history` is what it brings along, from the first place on.
 
         Raises:
             KeyTaken: a request with the same key took effect first.
@@ -178,7 +187,7 @@ class ConversationStore(Protocol):
     async def messages(
         self, scope: Scope, conversation_id: ConversationId, *, after: int, limit: int
     ) -> Sequence[StoredMessage]:
-        """In order, without a gap: a result that came early waits for those before it."""
+        """In order, without what is hidden: a result that came early waits for those before it."""
         ...
 
 

@@ -1,17 +1,15 @@
 """`/conversations`."""
 
-from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Body, Response
 
-from app.http.idempotency import kept_reply
 from app.http.openapi import may_answer
-from app.ports import ConversationSummary, KeptReply, StoredTurn
-from app.routers.answers import json_answer
+from app.routers.conversation_answers import conversation_answer, keeping_conversation
 from app.routers.cursors import decode_cursor, encode_cursor
 from app.routers.deps import CallerDep, ConversationPath, CursorText, Limit, ServicesDep
 from app.routers.exchange import KEYED, KeyDep
+from app.routers.import_schemas import AnyNewConversation, NewConversationBody, import_in
 from app.routers.message_schemas import (
     ConversationBody,
     ConversationOutput,
@@ -25,12 +23,14 @@ from app.services.conversations import (
 )
 from app.services.deletion import delete_conversation
 from app.services.deps import Caller, Services
+from app.services.imports import import_history
 from app.turn.ids import AgentId, ConversationId
 
 router = APIRouter(prefix="/conversations", tags=["conversations"])
 
 _ONE = "/{conversationId}"
 _NOTHING_SAID = ConversationBody()
+_NOTHING_BROUGHT = NewConversationBody()
 _MADE_OR_THERE: dict[int | str, dict[str, Any]] = {
     201: {"model": ConversationOutput, "description": "Made now."}
 }
@@ -41,17 +41,20 @@ async def make_a_conversation(
     services: ServicesDep,
     caller: CallerDep,
     key: KeyDep,
-    body: ConversationBody = _NOTHING_SAID,
+    body: Annotated[AnyNewConversation, Body()] = _NOTHING_BROUGHT,
 ) -> Response:
-    """A new conversation under an id of the server's."""
+    """A new conversation under an id of the server's, with a history if one is brought along.
 
-    async def keep(what: StoredTurn | ConversationSummary, _seen_version: int) -> KeptReply:
-        if key is None or not isinstance(what, ConversationSummary):
-            raise TypeError(what)
-        return kept_reply(key, _answer(what, 201), events_url=None, answering_seconds=0)
-
-    keeping = caller if key is None else replace(caller, keep=keep)
-    return await _put(services, keeping, services.new_id("ses"), body)
+    A history may come from anywhere and be in any order; what is damaged of it is kept and left
+    out of model requests. No call of it is ever run. At most 10,000 messages and 4 MiB.
+    """
+    keeping = keeping_conversation(caller, key, 201)
+    conversation_id = ConversationId(services.new_id("ses"))
+    given = import_in(body)
+    if given is None:
+        return await _put(services, keeping, conversation_id, body)
+    made = await import_history(services, keeping, conversation_id, given)
+    return conversation_answer(made, 201)
 
 
 @router.put(
@@ -121,9 +124,4 @@ async def _put(
         agent_id=None if body.agent_id is None else AgentId(body.agent_id),
         title=body.title,
     )
-    return _answer(found, 201 if made else 200)
-
-
-def _answer(found: ConversationSummary, status_code: int) -> Response:
-    headers = {"Location": f"/conversations/{found.conversation.conversation_id}"}
-    return json_answer(conversation_output(found), status_code, headers)
+    return conversation_answer(found, 201 if made else 200)

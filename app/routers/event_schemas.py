@@ -60,7 +60,12 @@ def event_data(  # noqa: C901, PLR0912 - it only routes
     """The `data` of an event: what its value holds, named as on the wire."""
     match event:
         case e.TurnStarted(held=held, queue=queue):
-            return {"held": held, "queue": [queued_output(queued) for queued in queue]}
+            return {
+                "held": held,
+                "queue": [queued_output(queued) for queued in queue],
+                "resumesTurnId": event.resumes_turn_id,
+                "model": event.model,
+            }
         case e.InputQueued(queued=queued):
             return queued_output(queued)
         case e.MessageAdded():
@@ -94,7 +99,11 @@ def event_data(  # noqa: C901, PLR0912 - it only routes
             detail = event.detail if reader.principal.sees_provider_details else None
             return {"reason": event.reason} | ({"detail": detail} if detail else {})
         case e.TurnResumed():
-            return {"commandType": event.command_type, "correlationId": event.correlation_id}
+            return {
+                "commandType": event.command_type,
+                "correlationId": event.correlation_id,
+                "model": event.model,
+            }
         case e.ModelStopped():
             return dict(_plain(event)) | {"usage": _usage(event.usage)}
         case e.OutputReady(output=output):

@@ -9,7 +9,8 @@ from pydantic_core import PydanticCustomError
 from app.ports import Conversation, ConversationSummary, StoredMessage
 from app.routers.wire import ID_PATTERN, Input, Line, Output, is_absent
 from app.turn.inputs import WhenRunning
-from app.turn.state import QueuedInput, Turn
+from app.turn.queued_input import QueuedInput
+from app.turn.state import Turn
 from app.turn.status import Status
 from app.turn.transcript import (
     AssistantMessage,
@@ -18,6 +19,7 @@ from app.turn.transcript import (
     ImagePart,
     NoticeMessage,
     QuestionMessage,
+    SystemMessage,
     TextPart,
     ToolResult,
     UserMessage,
@@ -27,6 +29,7 @@ _LONGEST_TEXT = 200_000
 
 Content = Annotated[str, Field(min_length=1, max_length=_LONGEST_TEXT)]
 Id = Annotated[str, Field(pattern=ID_PATTERN)]
+ImageUrl = Annotated[str, Field(max_length=4_096, pattern=r"^https?://[^\s\x00-\x1f\x7f]+$")]
 
 
 class TextInput(Input):
@@ -36,7 +39,7 @@ class TextInput(Input):
 
 class ImageInput(Input):
     type: Literal["image"]
-    url: Annotated[str, Field(max_length=4_096, pattern=r"^https?://[^\s\x00-\x1f\x7f]+$")]
+    url: ImageUrl
 
 
 PartInput = Annotated[TextInput | ImageInput, Field(discriminator="type")]
@@ -137,8 +140,9 @@ class MessageOutput(Output):
     """One message of a conversation; fields that its role does not have are absent."""
 
     position: int
-    turn_id: str
-    role: Literal["user", "assistant", "tool", "closing", "notice", "question"]
+    turn_id: str | None
+    """Null: it was brought along, from another service or by a fork."""
+    role: Literal["user", "assistant", "tool", "closing", "notice", "question", "system"]
     content: str | list[dict[str, Any]]
     message_id: str | None = Field(default=None, exclude_if=is_absent)
     reasoning: str | None = Field(default=None, exclude_if=is_absent)
@@ -178,6 +182,8 @@ class ConversationOutput(Output):
     title: str
     active_turn: TurnReference | None
     last_turn: TurnReference | None
+    reverted_to: str | None
+    """The id of the message behind which a revert hides everything, as long as it does."""
     created_at: datetime
     updated_at: datetime
 
@@ -248,7 +254,12 @@ def _said(stored: StoredMessage) -> dict[str, Any]:
                 "tool_name": result.tool_name,
                 "outcome": result.outcome,
             }
-        case ClosingMessage(text=text) | NoticeMessage(text=text) | QuestionMessage(text=text):
+        case (
+            ClosingMessage(text=text)
+            | NoticeMessage(text=text)
+            | QuestionMessage(text=text)
+            | SystemMessage(text=text)
+        ):
             return {"role": stored.message.role, "content": text}
 
 
@@ -260,6 +271,7 @@ def conversation_output(summary: ConversationSummary) -> ConversationOutput:
         title=conversation.title,
         active_turn=_reference(summary.active),
         last_turn=_reference(summary.last),
+        reverted_to=conversation.reverted_to,
         created_at=conversation.created_at,
         updated_at=conversation.updated_at,
     )

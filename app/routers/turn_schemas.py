@@ -91,8 +91,8 @@ class TurnOutput(Output):
     counters: CountersOutput
     queue: list[QueuedOutput]
     """Messages that wait, in order; an ended turn has handed them on to the next one."""
-    resumes_turn_id: str | None = None
-    """The ended turn that this one goes on with; none does yet."""
+    resumes_turn_id: str | None
+    """The turn whose history this one goes on with, without a message of a user."""
     created_at: datetime
     updated_at: datetime
 
@@ -172,6 +172,7 @@ def _turn_fields(
         "usage": UsageOutput.model_validate(turn.usage, from_attributes=True),
         "counters": CountersOutput.model_validate(turn.counters, from_attributes=True),
         "queue": _queue(turn),
+        "resumes_turn_id": turn.resumes_turn_id,
         "created_at": turn.created_at,
         "updated_at": stored.updated_at,
     }

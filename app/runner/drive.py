@@ -34,7 +34,7 @@ from app.ports import (
 from app.runner.asked_calls import AskedCalls
 from app.runner.commit import TurnWriter
 from app.runner.endings import EndedCall
-from app.runner.exact_agent import exact_agent, nobody
+from app.runner.exact_agent import agent_of, nobody
 from app.runner.guarding import guarded
 from app.runner.hooked_run import HookedRun
 from app.runner.hooks import Crashed
@@ -82,7 +82,7 @@ class Driver:
             ClaimLost: the turn is another worker's now.
             StoreUnavailable, OutcomeUnknown: the database is away; the claim will run out.
         """
-        loaded = exact_agent(self.catalog, held.turn.identity)
+        loaded = agent_of(self.catalog, held.turn)
         if loaded is None:
             loaded = nobody(held.turn)
         transcript = await Transcript.load(self.store, held.turn)

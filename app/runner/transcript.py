@@ -7,6 +7,7 @@ the same at the end of a long history as at its beginning.
 from collections.abc import Iterable, Sequence
 
 from app.ports import HistoryMessage, TurnStore
+from app.turn.requestable import heard
 from app.turn.state import Turn
 
 
@@ -31,5 +32,15 @@ class Transcript:
                 self.call_ids.add(message.call_id)
 
     def bodies(self) -> Sequence[str]:
-        """Every message as a model request carries it, in order."""
-        return [self._messages[position].body for position in sorted(self._messages)]
+        """Every message that a model request carries, in order; the last is to be answered.
+
+        Where the history does not end with one, an answer that paused say, a word is put behind it
+        that is not kept (providers refuse such a request).
+        """
+        said = [self._messages[position] for position in sorted(self._messages)]
+        kept = [said[place] for place in heard([message.role for message in said])]
+        is_to_be_answered = bool(kept) and kept[-1].role != "assistant"
+        return [m.body for m in kept] + ([] if is_to_be_answered else [_GO_ON])
+
+
+_GO_ON = '{"role":"user","content":"Go on."}'

@@ -14,6 +14,7 @@ from app.ports import (
     ConversationStore,
     ConversationSummary,
     ExternalCallStore,
+    HistoryStore,
     KeptReply,
     LateResultStore,
     NewId,
@@ -35,6 +36,7 @@ from app.turn.ids import ConversationId, TurnId
 class Services:
     turns: TurnStore
     conversations: ConversationStore
+    histories: HistoryStore
     audit: AuditLog
     usage: UsageStore
     waits: WaitStore

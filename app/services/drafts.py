@@ -13,10 +13,13 @@ from app.ports import Commit, Conversation, LoadedAgent, Lookup, StoredTurn
 from app.services.deps import Caller, Services
 from app.services.errors import ConversationNotFound, PayloadInvalid
 from app.services.found import require_agent
+from app.services.opening import current_agent
 from app.turn.errors import ConversationBusy
 from app.turn.evolve import fold
 from app.turn.ids import AgentId, ConversationId, Identity, MessageId, TurnId
 from app.turn.inputs import PostMessage, WhenRunning
+from app.turn.interruption import in_words_of
+from app.turn.resume_point import Resumable, UnansweredCall, of_history
 from app.turn.start import start
 from app.turn.state import Turn
 from app.turn.status import BLOCKED
@@ -68,8 +71,28 @@ def turn_that_has(draft: Draft, found: Lookup) -> TurnId | None:
     return turn_id
 
 
+async def calls_at_the_end(
+    services: Services, caller: Caller, found: Lookup
+) -> Sequence[UnansweredCall]:
+    """The calls at the end of a history from elsewhere that nobody has answered.
+
+    Our own turns answer theirs before they end.
+    """
+    if not found.ends_imported or found.conversation is None:
+        return ()
+    standing = await services.histories.standing(
+        caller.principal.scope, found.conversation.conversation_id
+    )
+    point = None if standing is None else of_history(standing.end)
+    return point.unanswered if isinstance(point, Resumable) else ()
+
+
 def opening(
-    services: Services, caller: Caller, draft: Draft, found: Lookup
+    services: Services,
+    caller: Caller,
+    draft: Draft,
+    found: Lookup,
+    unanswered: Sequence[UnansweredCall] = (),
 ) -> tuple[Conversation, Commit]:
     """The turn that the message opens, and its conversation; nothing is written.
 
@@ -87,7 +110,15 @@ def opening(
     )
     message = UserMessage(message_id=draft.message_id, content=draft.content)
     now = services.clock()
-    events = start(identity, message, first_position=found.next_position, at=now, held=draft.hold)
+    events = start(
+        identity,
+        message,
+        first_position=found.next_position,
+        at=now,
+        held=draft.hold,
+        unanswered=unanswered,
+    )
+    events = in_words_of(agent.agent, fold(events), events)
     turn = fold(events)
     return conversation, Commit(before=turn, after=turn, events=events, at=now)
 
@@ -120,10 +151,7 @@ def _leaves_room(draft: Draft, turn: Turn) -> None:
 
 def _agent_for(services: Services, draft: Draft, found: Lookup) -> LoadedAgent:
     wanted = draft.agent_id or (found.conversation.agent_id if found.conversation else None)
-    loaded = services.catalog.current(wanted)
-    if loaded is None:
-        raise PayloadInvalid(f"there is no agent {wanted!r}")
-    return loaded
+    return current_agent(services, wanted)
 
 
 def _new_conversation(

@@ -4,6 +4,9 @@
     ├── TurnNotFound             none, or none that the caller may see
     ├── ConversationNotFound     likewise
     ├── NothingQueued            no turn of the conversation has a queue
+    ├── MessageNotFound          the conversation has no such message of a user
+    ├── NothingToResume          the history asks for no next step, or for none we can take
+    ├── NoFailure                a failure is named, and nothing waits for one
     ├── Forbidden                the caller's role does not admit it
     ├── RequesterMayNotApprove   it is for somebody else to approve
     ├── PayloadInvalid           the request says something that cannot be
@@ -18,6 +21,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from app.ports.schema_check import FieldProblem
+from app.turn.resume_point import Reason
 from app.turn.state import Turn
 
 _MOST_FIELDS = 50
@@ -29,6 +33,8 @@ class Refused(Exception):  # noqa: N818 - a refusal is an answer, not an error o
     """The request cannot be carried out."""
 
     code: ClassVar[str] = "refused"
+    reason: str | None = None
+    """More than the code says, for programs; where there is more."""
 
     def __init__(self, detail: str, turn: Turn | None = None) -> None:
         super().__init__(detail)
@@ -53,6 +59,28 @@ class NothingQueued(Refused):
     """The queue holds no such message, or no longer."""
 
     code: ClassVar[str] = "queued_input_not_found"
+
+
+class MessageNotFound(Refused):
+    """There is no such message."""
+
+    code: ClassVar[str] = "message_not_found"
+
+
+class NothingToResume(Refused):
+    """There is nothing to resume."""
+
+    code: ClassVar[str] = "not_resumable"
+
+    def __init__(self, reason: Reason, turn: Turn | None) -> None:
+        super().__init__(f"it cannot be resumed, or need not be: {reason}", turn)
+        self.reason = reason
+
+
+class NoFailure(Refused):
+    """The command names a failure that is not, or no longer, current."""
+
+    code: ClassVar[str] = "correlation_mismatch"
 
 
 class Forbidden(Refused):

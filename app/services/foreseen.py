@@ -9,7 +9,7 @@ from typing import Literal
 
 from app.runner.exact_agent import exact_agent
 from app.services.deps import Caller, Services
-from app.services.drafts import Draft, opening, request_to, turn_that_has
+from app.services.drafts import Draft, calls_at_the_end, opening, request_to, turn_that_has
 from app.turn.decide import decide_request
 from app.turn.effects import Brought, Effect, brought
 from app.turn.ids import ConversationId, TurnId
@@ -41,7 +41,8 @@ async def foresee(services: Services, caller: Caller, draft: Draft) -> Foreseen:
     if known is not None:
         return Foreseen(effect="KNOWN", conversation_id=draft.conversation_id, turn_id=known)
     if found.active is None:
-        _, commit = opening(services, caller, draft, found)
+        unanswered = await calls_at_the_end(services, caller, found)
+        _, commit = opening(services, caller, draft, found, unanswered)
         is_unnamed = draft.is_in_new_conversation and found.conversation is None
         conversation_id = None if is_unnamed else draft.conversation_id
         return _foreseen(brought(None, commit.events), conversation_id, None)

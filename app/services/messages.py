@@ -21,9 +21,17 @@ from app.ports import (
 )
 from app.runner.commit import Written
 from app.services.deps import Caller, Services
-from app.services.drafts import Draft, digest_of, opening, request_to, turn_that_has
+from app.services.drafts import (
+    Draft,
+    calls_at_the_end,
+    digest_of,
+    opening,
+    request_to,
+    turn_that_has,
+)
 from app.services.errors import Contended
 from app.services.found import get_turn, require_agent
+from app.services.opening import open_turn
 from app.turn.errors import Rejected, TurnTerminal
 from app.turn.ids import MessageId, TurnId
 from app.turn.inputs import Replan
@@ -104,18 +112,14 @@ async def _decided(
 async def _opened(
     services: Services, caller: Caller, draft: Draft, found: Lookup, receipt: Receipt
 ) -> Posted:
-    conversation, commit = opening(services, caller, draft, found)
+    unanswered = await calls_at_the_end(services, caller, found)
+    conversation, commit = opening(services, caller, draft, found, unanswered)
     identity = commit.after.identity
     audit = caller.entry(
         draft.action, conversation_id=conversation.conversation_id, turn_id=identity.turn_id
     )
     command = Command(audit=audit, receipt=receipt, kept=await caller.kept(commit.stored))
-    try:
-        await services.turns.create(conversation, commit, command)
-    except OutcomeUnknown:
-        if await services.turns.load(identity.turn_id) is None:
-            raise
-    services.wakeups.announce(identity.turn_id, runnable=not draft.hold)
+    await open_turn(services, conversation, commit, command)
     return Posted(stored=commit.stored, seen_version=0)
 
 

@@ -35,6 +35,7 @@ from app.store.wait_records import KEEP_WAITS, wait_columns, wait_values
 from app.turn.events import Event, ModelFailed
 from app.turn.journal import added_message
 from app.turn.state import Turn
+from app.turn.transcript import Message
 
 Added: TypeAlias = Sequence[tuple[int, EncodedMessage]]
 """Messages with their places, as they are stored."""
@@ -42,10 +43,19 @@ Added: TypeAlias = Sequence[tuple[int, EncodedMessage]]
 
 def _say(source: str, named: str) -> str:
     """The part of a statement that adds messages to the conversation of the turn in `source`."""
+    return _insert_messages(source, "turn_id", named)
+
+
+def bring(source: str) -> str:
+    """The part of a statement that adds messages of no turn to the conversation of `source`."""
+    return _insert_messages(source, "NULL", "brought")
+
+
+def _insert_messages(source: str, turn_id: str, named: str) -> str:
     return f"""
     INSERT INTO messages (tenant_id, conversation_id, position, turn_id, role, message_id,
                           call_id, body, meta, created_at)
-    SELECT tenant_id, conversation_id, m.position, turn_id, m.role, m.message_id,
+    SELECT tenant_id, conversation_id, m.position, {turn_id}, m.role, m.message_id,
            m.call_id, m.body, m.meta, clock_timestamp()
     FROM {source}, unnest(CAST(:{named}_position AS int[]), CAST(:{named}_role AS text[]),
                           CAST(:{named}_message_id AS text[]), CAST(:{named}_call_id AS text[]),
@@ -88,9 +98,18 @@ audited AS (
 """
 _RESULT = "SELECT version FROM moved"
 
+# What a person's command does to its conversation `c`. A new message makes a revert final.
+_TOUCHED = """
+    updated_at = clock_timestamp(),
+    hidden = CASE WHEN CAST(:message_id AS text) IS NULL THEN c.hidden
+                  ELSE c.hidden + int4multirange(c.reverted) END,
+    reverted = CASE WHEN CAST(:message_id AS text) IS NULL THEN c.reverted ELSE 'empty' END,
+    reverted_to = CASE WHEN CAST(:message_id AS text) IS NULL THEN c.reverted_to END
+"""
+
 # A claim ends with the commit that brings the turn to rest; until then `runnable_at` stands still,
 # so that the row keeps its place in the index and the update stays within its page.
-_APPEND = """
+_APPEND = f"""
 WITH moved AS (
     UPDATE turns SET
         version = :version, status = :status, body = :body, updated_at = :at,
@@ -106,7 +125,7 @@ WITH moved AS (
     RETURNING turn_id, tenant_id, conversation_id, version, status
 ),
 touched AS (
-    UPDATE conversations c SET updated_at = clock_timestamp() FROM moved
+    UPDATE conversations c SET {_TOUCHED} FROM moved
     WHERE CAST(:actor_id AS text) IS NOT NULL
       AND (c.tenant_id, c.conversation_id) = (moved.tenant_id, moved.conversation_id)
 ),
@@ -150,14 +169,14 @@ _APPENDS = {
     for opens in (False, True)
 }
 
-CREATE = Statement(
-    """
+_CREATE = (
+    f"""
 WITH conversation AS (
-    INSERT INTO conversations (tenant_id, conversation_id, owner_id, agent_id, title,
+    INSERT INTO conversations AS c (tenant_id, conversation_id, owner_id, agent_id, title,
                                created_at, updated_at)
     VALUES (:tenant_id, :conversation_id, :owner_id, :conversation_agent_id, :title,
             clock_timestamp(), clock_timestamp())
-    ON CONFLICT (tenant_id, conversation_id) DO UPDATE SET updated_at = clock_timestamp()
+    ON CONFLICT (tenant_id, conversation_id) DO UPDATE SET {_TOUCHED}
     RETURNING tenant_id, conversation_id
 ),
 moved AS (
@@ -172,8 +191,9 @@ moved AS (
 ),
 """
     + _CONSEQUENCES
-    + _RESULT
 )
+CREATE = Statement(_CREATE + _RESULT)
+CREATE_BEHIND_A_HISTORY = Statement(f"{_CREATE}, brought AS ({bring('moved')}) {_RESULT}")
 
 
 def create_values(
@@ -184,6 +204,7 @@ def create_values(
     identity = turn.identity
     return {
         **_consequences(commit, added_by(commit.events), command, before=None),
+        **(brought_values(commit.brought) if commit.brought else {}),
         "tenant_id": conversation.tenant_id,
         "conversation_id": conversation.conversation_id,
         "owner_id": conversation.owner_id,
@@ -267,15 +288,20 @@ def _consequences(
     }
 
 
-def _messages(added: Added) -> Mapping[str, Sequence[object]]:
+def brought_values(history: Sequence[Message]) -> Mapping[str, Sequence[object]]:
+    """The arguments of what `bring` gives: messages from the first place on."""
+    return _messages([(place, encode(message)) for place, message in enumerate(history)], "brought")
+
+
+def _messages(added: Added, named: str = "said") -> Mapping[str, Sequence[object]]:
     messages = [message for _, message in added]
     return {
-        "said_position": [position for position, _ in added],
-        "said_role": [m.role for m in messages],
-        "said_message_id": [m.message_id for m in messages],
-        "said_call_id": [m.call_id for m in messages],
-        "said_body": [m.body for m in messages],
-        "said_meta": [m.meta for m in messages],
+        f"{named}_position": [position for position, _ in added],
+        f"{named}_role": [m.role for m in messages],
+        f"{named}_message_id": [m.message_id for m in messages],
+        f"{named}_call_id": [m.call_id for m in messages],
+        f"{named}_body": [m.body for m in messages],
+        f"{named}_meta": [m.meta for m in messages],
     }
 
 

@@ -12,26 +12,34 @@ from app.ports import (
     Scope,
     StoredMessage,
 )
+from app.store.changes import bring, brought_values
 from app.store.deletion import delete_conversation
+from app.store.hidden import HIDDEN, HIDDEN_IN
+from app.store.message_rows import decode_message
 from app.store.pool import Database, Row
 from app.store.replies import keep_reply, kept_values, taken_keys
 from app.store.statements import Statement
 from app.store.tables import NOT_TERMINAL
 from app.store.turn_codec import TURN_COLUMNS, decode_turn
-from app.store.turns import decode_message, stored_turn
+from app.store.turns import stored_turn
 from app.turn.ids import ActorId, AgentId, ConversationId, MessageId, TenantId, TurnId
+from app.turn.transcript import Message
 
 # One row always comes back: the facts about a conversation that may not exist yet.
 _LOOK_UP = f"""
 SELECT c.tenant_id AS c_tenant_id, c.owner_id, c.agent_id AS c_agent_id, c.title,
-       c.created_at AS c_created_at, c.updated_at AS c_updated_at,
-       r.turn_id AS r_turn_id, r.digest,
-       (SELECT coalesce(max(m.position) + 1, 0) FROM messages m
-        WHERE m.tenant_id = $1 AND m.conversation_id = $2) AS next_position,
+       c.created_at AS c_created_at, c.updated_at AS c_updated_at, c.reverted_to,
+       r.turn_id AS r_turn_id, r.digest, coalesce(l.position + 1, 0) AS next_position,
+       l.position IS NOT NULL AND l.turn_id IS NULL AS ends_imported,
        {TURN_COLUMNS}
 FROM (SELECT 1) AS one
 LEFT JOIN conversations c ON c.tenant_id = $1 AND c.conversation_id = $2
 LEFT JOIN received r ON r.tenant_id = $1 AND r.conversation_id = $2 AND r.message_id = $3
+LEFT JOIN LATERAL (
+    SELECT m.position, m.turn_id FROM messages m
+    WHERE m.tenant_id = $1 AND m.conversation_id = $2
+    ORDER BY m.position DESC LIMIT 1
+) l ON true
 LEFT JOIN turns t ON t.tenant_id = $1 AND t.conversation_id = $2
      AND t.{NOT_TERMINAL}
 """
@@ -45,6 +53,7 @@ WITH made AS (
     ON CONFLICT (tenant_id, conversation_id) DO NOTHING
     RETURNING tenant_id, conversation_id
 ),
+brought AS ({bring("made")}),
 kept AS ({keep_reply("made")}),
 audited AS (
     INSERT INTO audit (tenant_id, actor_id, at, action, outcome, conversation_id, request_id)
@@ -58,7 +67,7 @@ SELECT count(*) FROM made
 
 _SUMMARY = f"""
 SELECT c.owner_id, c.title, c.agent_id AS c_agent_id, c.created_at AS c_created_at,
-       c.updated_at AS c_updated_at, c.tenant_id AS c_tenant_id,
+       c.updated_at AS c_updated_at, c.tenant_id AS c_tenant_id, c.reverted_to,
        c.conversation_id AS c_conversation_id, {TURN_COLUMNS}
 FROM conversations c
 LEFT JOIN LATERAL (
@@ -70,14 +79,18 @@ WHERE c.tenant_id = $1 AND ($2::text IS NULL OR c.owner_id = $2)
 """
 
 # A round's results may be stored before those in front of them: only the part without a gap shows.
-_MESSAGES = """
+# What is hidden is no gap.
+_MESSAGES = f"""
 SELECT * FROM (
-    SELECT m.*, row_number() OVER (ORDER BY m.position) AS n
+    SELECT m.*, row_number() OVER (ORDER BY m.position) AS n, {HIDDEN} AS is_hidden
     FROM messages m JOIN conversations c USING (tenant_id, conversation_id)
     WHERE m.tenant_id = $1 AND ($2::text IS NULL OR c.owner_id = $2)
       AND m.conversation_id = $3 AND m.position > $4
-    ORDER BY m.position LIMIT $5
-) page WHERE position = $4 + n ORDER BY position
+    ORDER BY m.position LIMIT $5 + (
+        SELECT coalesce(sum(upper(r) - lower(r)), 0)
+        FROM conversations h, unnest({HIDDEN_IN.format("h")}) AS r
+        WHERE h.tenant_id = $1 AND h.conversation_id = $3)
+) page WHERE position = $4 + n AND NOT is_hidden ORDER BY position LIMIT $5
 """
 
 
@@ -101,15 +114,20 @@ class PostgresConversations:
             )
         received = (TurnId(row["r_turn_id"]), row["digest"]) if row["r_turn_id"] else None
         return Lookup(
-            conversation=_conversation(row, conversation_id),
+            conversation=conversation_of(row, conversation_id),
             foreign=False,
             received=received,
             active=stored_turn(row) if row["turn_id"] else None,
             next_position=row["next_position"],
+            ends_imported=row["ends_imported"],
         )
 
     async def put(
-        self, conversation: Conversation, audit: AuditEntry, kept: KeptReply | None = None
+        self,
+        conversation: Conversation,
+        audit: AuditEntry,
+        kept: KeptReply | None = None,
+        history: Sequence[Message] = (),
     ) -> bool:
         values = {
             "tenant_id": conversation.tenant_id,
@@ -122,6 +140,7 @@ class PostgresConversations:
             "action": audit.action,
             "request_id": audit.request_id,
             **kept_values(kept),
+            **brought_values(history),
         }
         with taken_keys():
             return bool(await self._database.value(_PUT.sql, *_PUT.arguments(values)))
@@ -157,7 +176,7 @@ class PostgresConversations:
         return [
             StoredMessage(
                 position=row["position"],
-                turn_id=TurnId(row["turn_id"]),
+                turn_id=TurnId(row["turn_id"]) if row["turn_id"] else None,
                 created_at=row["created_at"],
                 message=decode_message(row),
             )
@@ -165,7 +184,7 @@ class PostgresConversations:
         ]
 
 
-def _conversation(row: Row, conversation_id: ConversationId) -> Conversation:
+def conversation_of(row: Row, conversation_id: ConversationId) -> Conversation:
     return Conversation(
         tenant_id=TenantId(row["c_tenant_id"]),
         conversation_id=conversation_id,
@@ -174,13 +193,14 @@ def _conversation(row: Row, conversation_id: ConversationId) -> Conversation:
         title=row["title"],
         created_at=row["c_created_at"],
         updated_at=row["c_updated_at"],
+        reverted_to=row["reverted_to"],
     )
 
 
 def _summary(row: Row) -> ConversationSummary:
     newest = decode_turn(row) if row["turn_id"] else None
     return ConversationSummary(
-        conversation=_conversation(row, ConversationId(row["c_conversation_id"])),
+        conversation=conversation_of(row, ConversationId(row["c_conversation_id"])),
         active=None if newest is None or newest.is_terminal else newest,
         last=newest,
     )

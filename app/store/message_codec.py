@@ -20,6 +20,7 @@ from app.turn.transcript import (
     Outcome,
     QuestionMessage,
     StopReason,
+    SystemMessage,
     TextPart,
     ToolCall,
     ToolResult,
@@ -60,6 +61,8 @@ def encode(message: Message) -> EncodedMessage:
             return EncodedMessage(
                 role="question", body=_json({"role": "assistant", "content": text})
             )
+        case SystemMessage(text=text):
+            return EncodedMessage(role="system", body=_json({"role": "system", "content": text}))
     assert_never(message)
 
 
@@ -90,6 +93,8 @@ def decode(stored: EncodedMessage) -> Message:
             return NoticeMessage(text=body["content"], cause=meta["cause"])
         case "question":
             return QuestionMessage(text=body["content"])
+        case "system":
+            return SystemMessage(text=body["content"])
         case unknown:
             message = f"a stored message has the unknown role {unknown!r}"
             raise ValueError(message)

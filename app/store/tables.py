@@ -26,6 +26,7 @@ from sqlalchemy import (
     Text,
     text,
 )
+from sqlalchemy.dialects.postgresql import INT4MULTIRANGE, INT4RANGE
 from sqlmodel import Field, SQLModel
 
 from app.turn.status import TERMINAL
@@ -61,6 +62,12 @@ class ConversationRow(SQLModel, table=True):
     title: str = _text()
     created_at: datetime = _instant()
     updated_at: datetime = _instant()
+    hidden: Any = Field(sa_column=Column(INT4MULTIRANGE, nullable=False, server_default="{}"))
+    """Places of messages that were hidden for good, by a new message behind a revert."""
+    reverted: Any = Field(sa_column=Column(INT4RANGE, nullable=False, server_default="empty"))
+    """Places of messages that a revert hides, until it is undone or made final."""
+    reverted_to: str | None = _text(nullable=True)
+    """The id of the message behind which they stand."""
 
 
 class TurnRow(SQLModel, table=True):
@@ -136,7 +143,7 @@ class JournalEntryRow(SQLModel, table=True):
 
 
 class MessageRow(SQLModel, table=True):
-    """The transcript of a conversation; append-only."""
+    """The transcript of a conversation; append-only, hidden parts included."""
 
     __tablename__ = "messages"
     __table_args__: ClassVar = (ForeignKeyConstraint(["turn_id"], ["turns.turn_id"]),)
@@ -144,7 +151,8 @@ class MessageRow(SQLModel, table=True):
     tenant_id: str = _text(primary_key=True)
     conversation_id: str = _text(primary_key=True)
     position: int = Field(primary_key=True)
-    turn_id: str = _text()
+    turn_id: str | None = _text(nullable=True)
+    """Null: brought along, from another service or another conversation."""
     role: str = _text()
     message_id: str | None = _text(nullable=True)
     call_id: str | None = _text(nullable=True)

@@ -24,12 +24,19 @@ from app.ports import (
 )
 from app.store.changes import (
     CREATE,
+    CREATE_BEHIND_A_HISTORY,
     added_by,
     appending,
     create_values,
 )
 from app.store.interruptions import interruptions_of
-from app.store.message_codec import EncodedMessage, decode
+from app.store.message_rows import (
+    HISTORY,
+    MESSAGE_COLUMNS,
+    as_requested,
+    decode_message,
+    history_message,
+)
 from app.store.pool import Database, Row
 from app.store.replies import taken_keys
 from app.store.statements import Statement
@@ -41,13 +48,10 @@ from app.store.turn_codec import (
     positions_in,
 )
 from app.turn.failures import FailureRecord
-from app.turn.ids import CallId, ConversationId, FailureId, TurnId
+from app.turn.ids import ConversationId, FailureId, TurnId
 from app.turn.state import Completed, Turn
 from app.turn.status import Status
 from app.turn.transcript import AssistantMessage, Message
-
-MESSAGE_COLUMNS = "m.position, m.role, m.body, m.meta, m.message_id, m.call_id"
-"""What `decode_message` reads, of a table `messages m`."""
 
 _MESSAGE_IDS = "received_pkey"
 """The constraint that takes a message id once."""
@@ -66,7 +70,8 @@ class PostgresTurns:
         self._database = database
 
     async def create(self, conversation: Conversation, commit: Commit, command: Command) -> None:
-        await self._write(CREATE, create_values(conversation, commit, command))
+        statement = CREATE_BEHIND_A_HISTORY if commit.brought else CREATE
+        await self._write(statement, create_values(conversation, commit, command))
 
     async def append(
         self, commit: Commit, *, claim: Claim | None = None, command: Command | None = None
@@ -74,10 +79,7 @@ class PostgresTurns:
         added = added_by(commit.events)
         if not await self._write(*appending(commit, added, claim, command)):
             await self._explain(commit.before, claim)
-        return [
-            HistoryMessage(position=position, body=message.body, call_id=_call_id(message.call_id))
-            for position, message in added
-        ]
+        return [history_message(position, message) for position, message in added]
 
     async def _write(self, statement: Statement, values: Mapping[str, object]) -> bool:
         """Whether a row was changed."""
@@ -140,16 +142,9 @@ class PostgresTurns:
         return [stored_turn(row) for row in rows]
 
     async def history(self, turn: Turn) -> Sequence[HistoryMessage]:
-        rows = await self._database.rows(
-            "SELECT position, body, call_id FROM messages "
-            "WHERE tenant_id = $1 AND conversation_id = $2 ORDER BY position",
-            turn.identity.tenant_id,
-            turn.identity.conversation_id,
-        )
-        return [
-            HistoryMessage(position=row["position"], body=row["body"], call_id=row["call_id"])
-            for row in rows
-        ]
+        identity = turn.identity
+        rows = await self._database.rows(HISTORY, identity.tenant_id, identity.conversation_id)
+        return as_requested(rows)
 
     async def message_at(self, turn: Turn, position: int) -> Message | None:
         return (await self._messages_at(turn.identity.turn_id, {position})).get(position)
@@ -230,21 +225,5 @@ def stored_turn(row: Row) -> StoredTurn:
     return StoredTurn(turn=decode_turn(row), updated_at=row["updated_at"])
 
 
-def decode_message(row: Row) -> Message:
-    return decode(
-        EncodedMessage(
-            role=row["role"],
-            body=row["body"],
-            meta=row["meta"],
-            message_id=row["message_id"],
-            call_id=row["call_id"],
-        )
-    )
-
-
 def _owner(claim: Claim) -> tuple[str, int]:
     return (claim.worker, claim.epoch)
-
-
-def _call_id(call_id: str | None) -> CallId | None:
-    return None if call_id is None else CallId(call_id)

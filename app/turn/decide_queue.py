@@ -14,7 +14,8 @@ from typing import Literal
 from app.turn import events as e
 from app.turn import inputs as i
 from app.turn.errors import ConversationBusy, QueuedInputNotFound, TurnTerminal
-from app.turn.state import QueuedInput, Turn
+from app.turn.queued_input import QueuedInput
+from app.turn.state import Turn
 from app.turn.transcript import TextPart, UserMessage
 
 MOST_QUEUED = 20

@@ -23,6 +23,7 @@ from app.turn.errors import (
 from app.turn.evolve import advance, held_for
 from app.turn.interruption import interrupted, outcome_when_overtaken
 from app.turn.opening import suspended
+from app.turn.resume_notices import told_to_begin_again
 from app.turn.resuming import does_not_fit, resumed
 from app.turn.state import (
     CallingModel,
@@ -103,7 +104,8 @@ def model_retried(turn: Turn, given: i.RetryModel, *, at: datetime) -> tuple[e.E
             f"not {given.failure_id!r}; reload and retry with that one"
         )
         raise CorrelationMismatch(turn, detail)
-    return (resumed(turn, "RETRY_MODEL", at=at, correlation_id=given.failure_id),)
+    going_on = resumed(turn, "RETRY_MODEL", at=at, correlation_id=given.failure_id)
+    return (*told_to_begin_again(turn), replace(going_on, model=given.model))
 
 
 def scheduled_retry_taken(
@@ -144,9 +146,10 @@ def pause_ended(
     """
     if not isinstance(turn.state, Paused):
         raise does_not_fit(turn, "RESUME")
-    goes_on = replace(resumed(turn, "RESUME", at=at), limits=given.limits)
-    after = advance(turn, (goes_on,))
-    return (goes_on, *(() if has_due(after, agent, at=at) else suspended(after, at=at)))
+    goes_on = replace(resumed(turn, "RESUME", at=at), limits=given.limits, model=given.model)
+    events: tuple[e.Event, ...] = (*told_to_begin_again(turn), goes_on)
+    after = advance(turn, events)
+    return (*events, *(() if has_due(after, agent, at=at) else suspended(after, at=at)))
 
 
 def hold_ended(turn: Turn, *, at: datetime) -> tuple[e.Event, ...]:

@@ -37,7 +37,7 @@ def brought(turn: Turn | None, events: Iterable[e.Event]) -> Brought:
     for event in events:
         match event:
             case e.TurnStarted():
-                return Brought(effect="OPEN")
+                return Brought(effect="OPEN", closes=closes)
             case e.TurnResumed(command_type="REPLAN_WITH_MESSAGE"):
                 return Brought(effect="REPLAN", closes=closes)
             case e.TurnResumed():

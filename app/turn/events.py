@@ -12,8 +12,8 @@ from typing import Literal, TypeAlias
 
 from app.turn.agent import Limits, WaitPolicy
 from app.turn.failures import FailureRecord
-from app.turn.ids import AttemptId, CallId, Identity, MessageId
-from app.turn.state import QueuedInput
+from app.turn.ids import AttemptId, CallId, Identity, MessageId, TurnId
+from app.turn.queued_input import QueuedInput
 from app.turn.status import Cursor, LimitName, PauseCause, ResumedBy, SuspensionType
 from app.turn.tool_events import (
     ExternalToolCancelRequested as ExternalToolCancelRequested,
@@ -94,6 +94,10 @@ class TurnStarted:
     """No worker takes the turn before somebody says `RUN`."""
     queue: tuple[QueuedInput, ...] = ()
     """What the conversation's turn before this one had in its queue when it ended."""
+    resumes_turn_id: TurnId | None = None
+    """The turn whose history it goes on with, without a message of a user."""
+    model: str | None = None
+    """The model it calls instead of its agent's."""
     type: Literal["TURN_STARTED"] = "TURN_STARTED"
 
 
@@ -125,10 +129,11 @@ class RecoveredCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepRecovered:
-    """The worker of a step was lost, and this is what becomes of the step."""
+    """A step was lost or left unfinished, and this is what becomes of it."""
 
-    attempt_id: AttemptId
-    recovery: Literal["CALL_MODEL", "RETRY_RESPONSE", "RECOVER_TOOLS"]
+    attempt_id: AttemptId | None
+    """`None`: the step was another turn's, or another service's, and this turn goes on from it."""
+    recovery: Literal["CALL_MODEL", "RETRY_RESPONSE", "CONTINUE_RESPONSE", "RECOVER_TOOLS"]
     discard_from: int | None = None
     """Text of the attempt from this code point on is withdrawn; `None`: there was none."""
     calls: tuple[RecoveredCall, ...] = ()
@@ -169,6 +174,8 @@ class TurnResumed:
     correlation_id: str | None = None
     limits: Limits | None = None
     """The turn's limits from here on, when they were changed."""
+    model: str | None = None
+    """The model it calls from here on, when another was named."""
     type: Literal["TURN_RESUMED"] = "TURN_RESUMED"
 
 

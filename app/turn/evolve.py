@@ -48,6 +48,8 @@ def begin(event: e.TurnStarted) -> Turn:
         next_position=event.first_position,
         created_at=event.created_at,
         queue=event.queue,
+        resumes_turn_id=event.resumes_turn_id,
+        model=event.model,
     )
 
 
@@ -83,6 +85,10 @@ def _changed(turn: Turn, event: e.Event) -> Turn:  # noqa: C901, PLR0912 - it on
             return _model_changed(turn, event)
         case e.ToolRequested() | e.ToolStarted() | e.ToolAttemptFailed():
             return call_changed(turn, event)
+        case e.ToolInterrupted(position=position) if isinstance(turn.state, Ready):
+            return replace(
+                turn, next_position=position + 1
+            )  # a call of the history it goes on with
         case e.ToolFailed(fails_turn=True, failure=failure):
             return without_call(failing(turn, failure), event.result.call_id)
         case e.ToolCompleted(question=str(question)):
@@ -203,13 +209,13 @@ def _answered(turn: Turn, event: e.ModelCompleted) -> Turn:
 
 
 def _said(turn: Turn, event: e.MessageAdded) -> Turn:
-    message = event.message
-    is_repair = isinstance(message, NoticeMessage) and message.cause == "output_invalid"
+    cause = event.message.cause if isinstance(event.message, NoticeMessage) else None
     is_users = isinstance(event.message, UserMessage)
     return replace(
         turn,
         next_position=event.position + 1,
-        is_repaired=turn.is_repaired or is_repair,
+        is_repaired=turn.is_repaired or cause == "output_invalid",
+        told_at=event.position if cause == "retry_response" else turn.told_at,
         unread=(*turn.unread, event.position) if is_users else turn.unread,
     )
 
@@ -264,7 +270,12 @@ def _paused(turn: Turn, event: e.TurnPaused) -> Paused:
         limit=event.limit,
         asked_at=asked_at(turn) if calls else None,
         calls=calls,
+        text_kept=_has_text(turn),
     )
+
+
+def _has_text(turn: Turn) -> bool:
+    return isinstance(turn.state, CallingModel) and turn.state.text_stored > 0
 
 
 def _resumed(turn: Turn, event: e.TurnResumed) -> Turn:
@@ -281,6 +292,7 @@ def _resumed(turn: Turn, event: e.TurnResumed) -> Turn:
         turn,
         state=ToolsDue(asked_at=asked_at(turn), calls=calls) if calls else ModelDue(),
         limits=event.limits or turn.limits,
+        model=event.model or turn.model,
         waited=turn.waited + event.waited,
         questions=() if is_said else turn.questions,
         counters=replace(turn.counters, consecutive_retries=kept),
@@ -304,7 +316,9 @@ def _suspended(
     turn: Turn, event: e.TurnSuspended
 ) -> WaitingForModel | ToolRetryScheduled | WaitingForCalls:
     if event.record is not None:
-        return WaitingForModel(record=event.record, requested_at=event.requested_at)
+        return WaitingForModel(
+            record=event.record, requested_at=event.requested_at, text_kept=_has_text(turn)
+        )
     if event.call_id is not None:
         return WaitingForCalls(
             requested_at=event.requested_at, asked_at=asked_at(turn), calls=turn.open_calls
@@ -332,7 +346,12 @@ def _scheduled(turn: Turn, due_at: datetime) -> Turn:
 
 
 def _recovered(turn: Turn) -> Turn:
-    """Nothing is in flight any more; what had been started stays marked by its attempts."""
+    """Nothing is in flight any more; what had been started stays marked by its attempts.
+
+    A turn that is opened to go on with a history is READY like any other.
+    """
+    if isinstance(turn.state, Ready):
+        return turn
     if isinstance(turn.state, RunningTools):
         calls = tuple(replace(call, in_flight=False) for call in turn.state.calls)
         return replace(turn, state=ToolsDue(asked_at=turn.state.asked_at, calls=calls))

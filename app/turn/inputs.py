@@ -42,6 +42,8 @@ class RetryModel:
     """`RETRY_MODEL`: send the failed request again."""
 
     failure_id: FailureId
+    model: str | None = None
+    """Called instead of the agent's from here on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +61,8 @@ class Resume:
     """`RESUME`: go on with a paused turn, under other limits where some are given."""
 
     limits: Limits | None = None
+    model: str | None = None
+    """Called instead of the agent's from here on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,6 +48,7 @@ _BECAUSE: Mapping[InterruptionReason, str] = {
     InterruptionReason.LIMIT_REACHED: "the turn reached a limit",
     InterruptionReason.WORKER_LOST: "the process that ran it was lost",
     InterruptionReason.EARLIER_CALL_FAILED: "a call before it failed",
+    InterruptionReason.UNANSWERED: "its history does not say how it ended",
     InterruptionReason.WAIT_EXPIRED: "nobody answered in time",
 }
 

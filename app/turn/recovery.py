@@ -85,3 +85,8 @@ def _rule(call: OpenCall, turn: Turn) -> e.RecoveredCall:
     if call.effect is Effect.READS:
         return e.RecoveredCall(call_id=call.call_id, rule="rerun")
     return e.RecoveredCall(call_id=call.call_id, rule="rerun_idempotent")
+
+
+def foreseen(turn: Turn) -> tuple[e.RecoveredCall, ...]:
+    """What becomes of each open call when the turn goes on, in declared order."""
+    return tuple(_rule(call, turn) for call in turn.open_calls)

@@ -19,8 +19,9 @@ from typing import Literal, TypeAlias
 from app.turn.agent import Agent, Limits, WaitPolicy
 from app.turn.counters import Counters
 from app.turn.failures import FailureRecord
-from app.turn.ids import AttemptId, Identity
+from app.turn.ids import AttemptId, Identity, TurnId
 from app.turn.open_calls import OpenCall
+from app.turn.queued_input import QueuedInput
 from app.turn.status import (
     TERMINAL,
     Cursor,
@@ -101,6 +102,7 @@ class ToolRetryScheduled:
 class WaitingForModel:
     record: FailureRecord
     requested_at: datetime
+    text_kept: bool = False  # of the failed answer, and no answer
     kind: Literal["waiting_for_model"] = "waiting_for_model"
 
     @property
@@ -164,6 +166,7 @@ class Paused:
     asked_at: int | None = None
     calls: tuple[OpenCall, ...] = ()
     """Calls that were asked for and not begun; none of them is in flight."""
+    text_kept: bool = False  # of the answer that the pause has cut off
     kind: Literal["paused"] = "paused"
 
 
@@ -212,16 +215,6 @@ State: TypeAlias = Ready | Running | Blocked | Terminal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueuedInput:
-    """A message that came while the turn was at work, and is not in the transcript yet."""
-
-    message: UserMessage
-    mode: Literal["queue", "steer"]
-    """`queue` waits for the turn's end, `steer` for its next boundary (T8, T9)."""
-    queued_at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
     """One task of an agent, from a user's message to a terminal state."""
 
@@ -252,6 +245,12 @@ class Turn:
     """A worker has begun a step of it, or a hook has asked the user."""
     queue: tuple[QueuedInput, ...] = ()
     """In order of arrival. An ended turn still shows what it handed on to the next one."""
+    resumes_turn_id: TurnId | None = None
+    """The turn whose history it goes on with, where no message of a user has opened it."""
+    model: str | None = None
+    """Instead of its agent's, once a resume has named another (C17)."""
+    told_at: int | None = None
+    """The place of the last notice that told its model to write an answer again."""
 
     def limits_under(self, agent: Agent) -> Limits:
         """The limits that hold for this turn."""

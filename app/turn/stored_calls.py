@@ -37,11 +37,12 @@ def as_stored(
         if not call_id or call_id in taken or call_id in seen:
             call_id = CallId(f"{attempt_id}-{index}")
         seen.add(call_id)
-        stored.append(replace(_well_named(call), call_id=call_id))
+        stored.append(replace(well_named(call), call_id=call_id))
     return tuple(stored)
 
 
-def _well_named(call: ToolCall) -> ToolCall:
+def well_named(call: ToolCall) -> ToolCall:
+    """The call by a name that every provider takes back, with the problem that it had another."""
     if _NAME.fullmatch(call.tool_name):
         return call
     name = _NOT_OF_A_NAME.sub("_", call.tool_name)[:_LONGEST_NAME] or "unnamed"

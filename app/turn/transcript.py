@@ -52,6 +52,7 @@ class InterruptionReason(StrEnum):
     LIMIT_REACHED = "limit_reached"
     WORKER_LOST = "worker_lost"
     EARLIER_CALL_FAILED = "earlier_call_failed"
+    UNANSWERED = "unanswered"
     WAIT_EXPIRED = "wait_expired"
 
 
@@ -150,12 +151,18 @@ class ClosingMessage:
     role: Literal["closing"] = "closing"
 
 
+NoticeCause: TypeAlias = Literal[
+    "output_invalid", "question_expired", "retry_response", "continue_response", "imported"
+]
+"""Why the service speaks to the model; `imported`: another service did, in a history from there."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoticeMessage:
     """Said to the model by the service itself; a provider sees it as a user's message."""
 
     text: str
-    cause: Literal["output_invalid", "question_expired"]
+    cause: NoticeCause
     role: Literal["notice"] = "notice"
 
 
@@ -167,8 +174,22 @@ class QuestionMessage:
     role: Literal["question"] = "question"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SystemMessage:
+    """Instructions of another service, in a history from there; kept, and never sent to a model."""
+
+    text: str
+    role: Literal["system"] = "system"
+
+
 Message: TypeAlias = (
-    UserMessage | AssistantMessage | ToolResult | ClosingMessage | NoticeMessage | QuestionMessage
+    UserMessage
+    | AssistantMessage
+    | ToolResult
+    | ClosingMessage
+    | NoticeMessage
+    | QuestionMessage
+    | SystemMessage
 )
 
 

@@ -150,6 +150,6 @@ async def test_case_27_half_an_answer_is_no_answer_and_the_retry_gives_it_whole(
     shown = record.types[: record.types.index("MODEL_FAILED")]
     assert "MODEL_TEXT" in shown
     assert between == ["user"]
-    assert said(stage) == ["user"]
+    assert said(stage) == ["user", "user"], "and it is told to begin again"
     assert (done.json()["status"], done.json()["finalOutput"]) == ("COMPLETED", text)
-    assert history == ["user", "assistant"]
+    assert history == ["user", "notice", "assistant"]

@@ -29,8 +29,10 @@ START = ("POST", "/conversations/{conversation}/turns")
 START_ANEW = ("POST", "/turns")
 PUT = ("PUT", "/conversations/{conversation}")
 MAKE = ("POST", "/conversations")
+RESUME_ANEW = ("POST", "/conversations/{conversation}/resume")
+REVERT = ("POST", "/conversations/{conversation}/revert")
 CLAIM = ("POST", "/external-calls/claim")
-COMMANDS = (RESUME, MESSAGE, START, START_ANEW, PUT, MAKE, CLAIM)
+COMMANDS = (RESUME, MESSAGE, START, START_ANEW, PUT, MAKE, CLAIM, RESUME_ANEW, REVERT)
 GETS = (
     "/turns",
     "/turns/{turn}",
@@ -38,6 +40,7 @@ GETS = (
     "/conversations",
     "/conversations/{conversation}",
     "/conversations/{conversation}/messages",
+    "/conversations/{conversation}/resume-point",
     "/turns/{turn}/approvals",
     "/turns/{turn}/late-results",
     "/waits",
@@ -59,7 +62,9 @@ _FIELDS = {
     START: ("content", "messageId", "agentId", "whenRunning", "hold"),
     START_ANEW: ("content", "messageId", "agentId", "whenRunning", "hold"),
     PUT: ("agentId", "title"),
-    MAKE: ("agentId", "title"),
+    MAKE: ("agentId", "title", "history", "format"),
+    RESUME_ANEW: ("failureId", "model", "lenient"),
+    REVERT: ("messageId",),
 }
 _ODD_VALUES: tuple[Json, ...] = (
     True,
@@ -224,7 +229,9 @@ def _good_body(command: tuple[str, str]) -> dict[str, Json]:
     """What would be taken but for one thing."""
     if command in (MESSAGE, START, START_ANEW):
         return {"content": "x"}
-    return {"failureId": "stale"} if command == RESUME else {}
+    if command == REVERT:
+        return {"messageId": "gone"}
+    return {"failureId": "stale"} if command in (RESUME, RESUME_ANEW) else {}
 
 
 def _values(chance: random.Random) -> Iterator[Request]:
@@ -236,6 +243,7 @@ def _values(chance: random.Random) -> Iterator[Request]:
         for value in _ODD_VALUES
         if not (name == "content" and isinstance(value, str))
         and not (name == "hold" and value is True)
+        and not (name == "history" and value == [])
         and not (
             name == "title" and isinstance(value, str) and value.isprintable() and len(value) < 200
         )

@@ -106,6 +106,8 @@ def test_the_streams_are_event_streams() -> None:
         ("post", "/conversations/{conversationId}/turns"),
         ("post", "/turns"),
         ("post", "/turns/{turnId}/run"),
+        ("post", "/turns/{turnId}/fork"),
+        ("post", "/conversations/{conversationId}/resume"),
     }
     assert "204" in operation("get", "/turns/{turnId}/events")["responses"]
 

@@ -19,7 +19,7 @@ from app.turn.ids import (
     TenantId,
     TurnId,
 )
-from app.turn.state import QueuedInput
+from app.turn.queued_input import QueuedInput
 from app.turn.status import Cursor, LimitName, PauseCause
 from app.turn.transcript import (
     AssistantMessage,

@@ -12,6 +12,7 @@ FIELDS = {
     "title",
     "activeTurn",
     "lastTurn",
+    "revertedTo",
     "createdAt",
     "updatedAt",
 }

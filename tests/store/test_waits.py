@@ -8,7 +8,7 @@ from app.store.waits import PostgresWaits
 from app.turn import events as e
 from app.turn.evolve import advance
 from app.turn.ids import ActorId, TenantId, TurnId
-from app.turn.state import QueuedInput
+from app.turn.queued_input import QueuedInput
 from app.turn.transcript import Outcome
 from tests.store.stored import ALL, TENANT, Stored, with_successor
 from tests.store.waiting import (

@@ -7,7 +7,8 @@
 5. Whenever the model is called the history is whole: every call answered, in order, no hole.
 6. The counters and the tokens agree with the events.
 7. One notice at most says that an answer does not fit, and the model is called behind it; the value
-   of an answer that fits comes once, in the commit that completes the turn.
+   of an answer that fits comes once, in the commit that completes the turn. A notice to begin again
+   comes when a turn goes on, and not twice without a word of the model between.
 8. A call that is answered as not started without having been entered was never begun.
 9. A turn that was opened on hold begins nothing before somebody says so.
 10. Whoever waits for the user has just asked, in the transcript, what the turn says it asks.
@@ -38,6 +39,7 @@ from app.turn.state import Turn, WaitingForUser
 from app.turn.transcript import (
     AssistantMessage,
     Message,
+    NoticeCause,
     NoticeMessage,
     Outcome,
     QuestionMessage,
@@ -138,6 +140,7 @@ def _check_output(events: Sequence[Event], turn: Turn) -> None:
     notices = [n for n, event in enumerate(events) if _is_notice(event)]
     ready = [n for n, event in enumerate(events) if isinstance(event, e.OutputReady)]
     assert len(notices) == int(turn.is_repaired)
+    _check_told_once(events)
     for n in notices:
         assert events[n + 1].type in {"STEP_STARTED", "TURN_PAUSED", "MESSAGE_ADDED"}
     assert (turn.output is not None) == bool(ready)
@@ -146,10 +149,21 @@ def _check_output(events: Sequence[Event], turn: Turn) -> None:
         assert events[-1].type == "TURN_COMPLETED"
 
 
-def _is_notice(event: Event) -> bool:
-    if not isinstance(event, e.MessageAdded) or not isinstance(event.message, NoticeMessage):
-        return False
-    return event.message.cause == "output_invalid"
+def _is_notice(event: Event, cause: NoticeCause = "output_invalid") -> bool:
+    match event:
+        case e.MessageAdded(message=NoticeMessage(cause=found)):
+            return found == cause
+        case _:
+            return False
+
+
+def _check_told_once(events: Sequence[Event]) -> None:
+    """The model is told to begin again when a turn goes on, and not twice without an answer."""
+    said = [event for event in events if added_message(event) is not None]
+    told = [_is_notice(event, "retry_response") for event in said]
+    assert not any(one and then for one, then in pairwise(told))
+    for event, then in pairwise(events):
+        assert not _is_notice(event, "retry_response") or then.type == "TURN_RESUMED"
 
 
 def _check_not_started(events: Sequence[Event]) -> None:

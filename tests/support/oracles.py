@@ -19,8 +19,9 @@ import orjson
 
 from app.ports import JournalRow
 from app.providers import strict_history
+from app.store.message_rows import decode_message
 from app.store.pool import Database, connected
-from app.store.turns import PostgresTurns, decode_message
+from app.store.turns import PostgresTurns
 from app.turn import events as e
 from app.turn.agent import Effect
 from app.turn.evolve import fold
@@ -283,7 +284,7 @@ def _is_asked_for(event: e.Event, turn: Turn) -> bool:
     match event:
         case e.MessageAdded(message=UserMessage()) | e.CancellationRequested() | e.PauseRequested():
             return True
-        case e.InputQueued() | e.InputWithdrawn():
+        case e.InputQueued() | e.InputWithdrawn() | e.StepRecovered(attempt_id=None):
             return True
         case e.ToolApprovalDecided() | e.ToolInputReceived():
             return True
