@@ -27,7 +27,9 @@ _KEYS: Mapping[str, frozenset[str]] = MappingProxyType(
         "system": frozenset({"role", "content", "name"}),
         "developer": frozenset({"role", "content", "name"}),
         "user": frozenset({"role", "content", "name"}),
-        "assistant": frozenset({"role", "content", "tool_calls", "name", "refusal"}),
+        "assistant": frozenset(
+            {"role", "content", "tool_calls", "name", "refusal", "reasoning_content"}
+        ),
         "tool": frozenset({"role", "content", "tool_call_id"}),
     }
 )
@@ -107,10 +109,18 @@ class _History:
         calls = message.get("tool_calls")
         if "tool_calls" in message and not (is_array(calls) and calls):
             _fault("tool_calls must be a non-empty array")
+        if "reasoning_content" in message:
+            self._check_reasoning(message["reasoning_content"], calls)
         if message.get("content") is not None or not calls:
             _check_content(message.get("content"), may_be_empty=bool(calls))
         for call in as_array(calls):
             self.open_calls.append(self._checked_call(as_object(call)))
+
+    def _check_reasoning(self, reasoning: object, calls: object) -> None:
+        """It comes back beside the calls it led to, and nowhere else."""
+        if not calls:
+            _fault("reasoning_content goes back with tool calls only")
+        _check_text(reasoning, may_be_empty=False)
 
     def _checked_call(self, call: Mapping[str, object]) -> str:
         call_id = as_text(call.get("id"))

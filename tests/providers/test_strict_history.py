@@ -25,6 +25,7 @@ def _call(call_id: str = "c1", **function: object) -> dict[str, object]:
         [user("a"), assistant(None, "c1", "c2"), result("c1"), result("c2")],
         [user("a"), assistant("", "c1"), result("c1", "")],
         [user("a"), assistant(None, "c1"), result("c1"), user("go on")],
+        [user("a"), {**assistant(None, "c1"), "reasoning_content": "Hm."}, result("c1")],
         [user("a"), user("b")],
         [{"role": "user", "content": [{"type": "text", "text": "a"}, PICTURE]}],
     ],
@@ -74,6 +75,8 @@ MALFORMED: list[tuple[object, str]] = [
     ([SYSTEM, SYSTEM, user("a")], "system"),
     ([user("a"), SYSTEM], "system"),
     ([user("a"), {**assistant("b"), "tool_calls": []}, user("c")], "tool_calls"),
+    ([user("a"), {**assistant("b"), "reasoning_content": "Hm."}, user("c")], "tool calls only"),
+    ([user("a"), {**assistant(None, "c1"), "reasoning_content": ""}, result("c1")], "empty"),
     ([user("a"), assistant("b")], "must end"),
     ([user("half \ud83d")], "surrogate"),
 ]
