@@ -85,8 +85,10 @@ def asking(models: ModelDirectory, worker: Worker) -> Worker:
 async def signed_in(url: str) -> AsyncGenerator[httpx.AsyncClient]:
     """A client with the tests' token."""
     headers = {"Authorization": f"Bearer {TOKEN}"}
+    # The server closes idle connections after 5 s; a request must not go out at that moment.
+    limits = httpx.Limits(keepalive_expiry=2)
     async with httpx.AsyncClient(
-        base_url=url, headers=headers, timeout=30, trust_env=False
+        base_url=url, headers=headers, timeout=30, limits=limits, trust_env=False
     ) as client:
         yield client
 
@@ -115,13 +117,16 @@ async def running_service(
         async with wiring.build(settings, dsn, stopping=stop, agents=agents) as runtime:
             server = Server(api.create_app(runtime), listener)
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(server.serve_until(stop))
+                running = [tasks.create_task(server.serve_until(stop))]
                 if with_worker:
                     worker = runtime.worker if models is None else asking(models, runtime.worker)
-                    tasks.create_task(worker.run(stop))
+                    running.append(tasks.create_task(worker.run(stop)))
                 assert await server.is_ready()
                 try:
                     async with signed_in(listener.url) as client:
                         yield Service(url=listener.url, runtime=runtime, client=client)
                 finally:
                     stop.set()
+                    # In order, also when a test fails: a cancelled server leaves its socket to the
+                    # loop, and the next test's server, which gets the same number, is never heard.
+                    await asyncio.wait(running)
