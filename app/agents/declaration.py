@@ -56,7 +56,7 @@ class Agent:
     strict_forms: bool = False
     """Whether a message is refused while a form waits, instead of giving the form up."""
     requester_may_approve: bool = True
-    """Whether the owner of the conversation may approve its calls; reject them, they may."""
+    """Whether whoever owns the conversation, or has said something in it, may approve its calls."""
     wait: WaitPolicy = field(default_factory=WaitPolicy)
     """How long people and outside tools may take, where a tool does not say it; up to 365 days."""
 

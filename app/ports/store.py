@@ -184,6 +184,16 @@ class ConversationStore(Protocol):
         """The conversation and its newest turn, if the scope may see it."""
         ...
 
+    async def has_commanded(
+        self,
+        scope: Scope,
+        conversation_id: ConversationId,
+        actor_id: ActorId,
+        actions: Sequence[str],
+    ) -> bool:
+        """Whether one of these commands of the actor's took effect in one of its turns."""
+        ...
+
     async def messages(
         self, scope: Scope, conversation_id: ConversationId, *, after: int, limit: int
     ) -> Sequence[StoredMessage]:

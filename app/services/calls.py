@@ -14,6 +14,8 @@ from app.turn.inputs import ApproveTool, CallCommand, GiveToolError, GiveToolRes
 from app.turn.state import Turn
 from app.turn.waits import ApprovalWait
 
+_ASKING = ("START_TURN", "MESSAGE", "REPLAN_WITH_MESSAGE", "USER_INPUT")
+"""Commands that say what a turn is to do; whoever gave one has asked for what it does."""
 MOST_LATE_BYTES = 64 * 1024
 """Of a late result, in UTF-8; the rest is cut off."""
 
@@ -80,15 +82,25 @@ def _check(services: Services, caller: Caller, given: CallCommand) -> Check | No
 async def _is_not_excluded(
     services: Services, caller: Caller, call_id: CallId, commit: Commit
 ) -> None:
-    """Raises `RequesterMayNotApprove` where whoever owns the conversation may not approve."""
+    """Raises `RequesterMayNotApprove` where whoever has asked may not approve.
+
+    Those are the owner of the conversation, and everybody who has said something in it: an operator
+    may speak in a conversation of somebody else's, and is no second pair of eyes then.
+    """
     turn = commit.before
     waits = {call.call_id: call.wait for call in turn.waiting_calls}
     wait = waits.get(call_id)
     if not (isinstance(wait, ApprovalWait) and wait.excludes_requester):
         return
-    principal = caller.principal
-    found = await services.conversations.summary(principal.scope, turn.identity.conversation_id)
-    if found is None or found.conversation.owner_id == principal.actor_id:
+    principal, conversation_id = caller.principal, turn.identity.conversation_id
+    found = await services.conversations.summary(principal.scope, conversation_id)
+    if (
+        found is None
+        or found.conversation.owner_id == principal.actor_id
+        or await services.conversations.has_commanded(
+            principal.scope, conversation_id, principal.actor_id, _ASKING
+        )
+    ):
         detail = (
             f"call {call_id!r} is to be approved by somebody else than {principal.actor_id!r}, "
             "who asked for it"

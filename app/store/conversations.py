@@ -78,6 +78,14 @@ LEFT JOIN LATERAL (
 WHERE c.tenant_id = $1 AND ($2::text IS NULL OR c.owner_id = $2)
 """
 
+_HAS_COMMANDED = """
+SELECT EXISTS (
+    SELECT FROM turns t JOIN audit a USING (tenant_id, turn_id)
+    WHERE t.tenant_id = $1 AND t.conversation_id = $2
+      AND a.actor_id = $3 AND a.outcome = 'accepted' AND a.action = ANY($4)
+)
+"""
+
 # A round's results may be stored before those in front of them: only the part without a gap shows.
 # What is hidden is no gap.
 _MESSAGES = f"""
@@ -166,6 +174,19 @@ class PostgresConversations:
         query = f"{_SUMMARY} AND c.conversation_id = $3"
         row = await self._database.row(query, scope.tenant_id, scope.owner_id, conversation_id)
         return None if row is None else _summary(row)
+
+    async def has_commanded(
+        self,
+        scope: Scope,
+        conversation_id: ConversationId,
+        actor_id: ActorId,
+        actions: Sequence[str],
+    ) -> bool:
+        return bool(
+            await self._database.value(
+                _HAS_COMMANDED, scope.tenant_id, conversation_id, actor_id, list(actions)
+            )
+        )
 
     async def messages(
         self, scope: Scope, conversation_id: ConversationId, *, after: int, limit: int

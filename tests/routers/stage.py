@@ -10,11 +10,13 @@ import pytest
 from app.ports import Commit
 from app.store.pool import Database, connected
 from app.turn import events as e
+from app.turn.agent import Agent
 from app.turn.evolve import advance
 from app.turn.ids import FailureId, TurnId
+from app.turn.transcript import ToolCall
 from tests.http.rig import Rig, fresh_id, running_rig
 from tests.support.postgres import PostgresServer
-from tests.support.turns import Told
+from tests.support.turns import Told, an_answer
 
 OPENING = {"content": "hello", "messageId": "m1"}
 
@@ -49,6 +51,21 @@ class Stage:
             await turns.append(Commit(before=turn, after=after, events=events, at=told.at))
         found: dict[str, Any] = (await owner.get(f"/turns/{turn_id}")).json()
         return found
+
+    async def goes_on(self, turn: dict[str, Any], *calls: ToolCall, agent: Agent) -> dict[str, Any]:
+        """The turn as a worker goes on with it: its model asks for these calls."""
+        turns = self.rig.service.runtime.services.turns
+        before = await turns.load(TurnId(turn["turnId"]))
+        assert before is not None
+        told = Told(agent)
+        told.turn, told.events = before, []
+        if before.attempt_in_flight is None:
+            told.begun()
+        told.answered(an_answer("", *calls)).begun()
+        await turns.append(
+            Commit(before=before, after=told.turn, events=tuple(told.events), at=told.at)
+        )
+        return await self.rig.service.turn(turn["turnId"])
 
     async def answer(self, turn: dict[str, Any], command: str, **more: object) -> httpx.Response:
         """Send a command on the turn, as the operator who owns the conversation."""

@@ -8,7 +8,16 @@ from tests.http.rig import assert_problem, fresh_id, unchanged
 from tests.routers.stage import Stage
 from tests.support.calls_that_wait import asked_for
 from tests.support.transitions import STATES
-from tests.support.turns import REFUND, SHIP, WRITES, a_call, an_agent
+from tests.support.turns import (
+    QUESTION,
+    QUOTA,
+    REFUND,
+    SHIP,
+    WRITES,
+    Told,
+    a_call,
+    an_agent,
+)
 
 ADDRESS = InputNeeded(
     form_key="address",
@@ -97,6 +106,39 @@ async def test_whoever_asked_may_be_kept_from_approving_but_not_from_rejecting(
         approved = await amy.post(f"/turns/{first['turnId']}/resume", json=body)
     assert approved.status_code == 202
     assert (await stage.answer(second, "REJECT_TOOL", callId="A", reason="no")).status_code == 202
+
+
+@pytest.mark.parametrize("how", ["message", "queued message", "replan", "answer"])
+async def test_an_operator_who_has_said_something_in_a_conversation_is_one_who_asked(
+    stage: Stage, how: str
+) -> None:
+    agent = an_agent(requester_may_approve=False)
+    told = {
+        "message": lambda: Told(agent).begun().gave_up(QUOTA),
+        "queued message": lambda: Told(agent).begun(),
+        "replan": lambda: Told(agent).begun().gave_up(QUOTA),
+        "answer": lambda: asked_for(a_call("Q", QUESTION), agent=agent),
+    }[how]()
+    turn = await stage.in_state(told)
+    path = f"/turns/{turn['turnId']}/resume"
+    messages = f"/conversations/{turn['conversationId']}/messages"
+    address, body = {
+        "message": (messages, {"content": "pay it back"}),
+        "queued message": (messages, {"content": "pay it back", "whenRunning": "queue"}),
+        "replan": (path, {"command": "REPLAN_WITH_MESSAGE", "message": {"content": "pay"}}),
+        "answer": (path, {"command": "USER_INPUT", "text": "pay it back"}),
+    }[how]
+
+    async with stage.rig.signed_in_as(Role.OPERATOR, actor="amy") as amy:
+        assert (await amy.post(address, json=body)).status_code == 202
+        waiting = await stage.goes_on(turn, a_call("A", REFUND), agent=agent)
+        refused = await amy.post(path, json={"command": "APPROVE_TOOL", "callId": "A"})
+    async with stage.rig.signed_in_as(Role.OPERATOR, actor="ben") as ben:
+        approved = await ben.post(path, json={"command": "APPROVE_TOOL", "callId": "A"})
+
+    assert waiting["status"] == "WAITING_FOR_APPROVAL"
+    assert "'amy'" in assert_problem(refused, 403, "requester_may_not_approve")["detail"]
+    assert approved.status_code == 202
 
 
 async def test_without_its_agent_a_call_can_be_rejected_and_nothing_else(stage: Stage) -> None:
