@@ -17,7 +17,7 @@ from app.turn.inputs import FormData, UserInput
 from app.turn.state import Turn, WaitingForUser
 from app.turn.status import BLOCKED
 from app.turn.transcript import TextPart, UserMessage
-from app.turn.waits import FormWait
+from app.turn.waits import FormWait, is_late
 
 NO_SCHEMA = ""
 """No form has it, so values that are for no form fit none."""
@@ -58,7 +58,7 @@ async def give_answer(
     asked = UserInput(
         message=UserMessage(message_id=message_id, content=content) if said else None,
         call_id=given.call_id,
-        data=None if given.data is None else _checked(turn, given.call_id, given.data),
+        data=None if given.data is None else _checked(services, turn, given),
     )
     audit = caller.entry(
         "USER_INPUT",
@@ -73,9 +73,11 @@ async def give_answer(
     )
 
 
-def _checked(turn: Turn, call_id: CallId | None, data: Mapping[str, Any]) -> FormData:
-    schema = schema_of(turn, call_id)
-    problems = () if schema == NO_SCHEMA else problems_in(schema, data)
+def _checked(services: Services, turn: Turn, given: Answer) -> FormData:
+    """The values, which fit the form; of a form whose time is over they are not looked at (T89)."""
+    schema, data = schema_of(turn, given.call_id), given.data or {}
+    is_in_time = not any(is_late(wait, at=services.clock()) for wait in _forms(turn, given.call_id))
+    problems = problems_in(schema, data) if schema != NO_SCHEMA and is_in_time else ()
     if problems:
         raise FormInvalid(turn, problems)
     values = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
@@ -84,9 +86,13 @@ def _checked(turn: Turn, call_id: CallId | None, data: Mapping[str, Any]) -> For
 
 def schema_of(turn: Turn, call_id: CallId | None) -> str:
     """The frozen schema of the form that the call waits with, or of the only form there is."""
-    schemas = [
-        call.wait.schema
+    schemas = [wait.schema for wait in _forms(turn, call_id)]
+    return schemas[0] or NO_SCHEMA if len(schemas) == 1 else NO_SCHEMA
+
+
+def _forms(turn: Turn, call_id: CallId | None) -> list[FormWait]:
+    return [
+        call.wait
         for call in turn.waiting_calls
         if isinstance(call.wait, FormWait) and call_id in {None, call.call_id}
     ]
-    return schemas[0] or NO_SCHEMA if len(schemas) == 1 else NO_SCHEMA

@@ -1,12 +1,16 @@
 """Answers and results that come too late: refused, and what somebody has done is kept aside."""
 
+from datetime import timedelta
+
 import pytest
 
+from app.turn.agent import OnExpiry, WaitPolicy
+from app.turn.waits import InputNeeded
 from tests.http.rig import assert_problem, unchanged
 from tests.routers.stage import Stage
 from tests.support.calls_that_wait import asked_for
 from tests.support.transitions import STATES
-from tests.support.turns import SHIP, a_call
+from tests.support.turns import SHIP, WRITES, a_call, an_agent
 
 
 async def test_case_11_the_first_result_stands_and_the_second_is_kept_aside(stage: Stage) -> None:
@@ -102,6 +106,22 @@ async def test_case_119_an_answer_behind_its_time_is_refused_and_decides_nothing
     assert await stage.rig.rows(
         "SELECT status FROM external_calls WHERE turn_id = $1", turn["turnId"]
     ) == [{"status": "open" if state == "kept" else "cancelled"}]
+
+
+@pytest.mark.parametrize("on_expiry", ["keep", "answer_expired"])
+async def test_case_119_values_that_come_too_late_are_late_before_they_are_wrong(
+    stage: Stage, on_expiry: OnExpiry
+) -> None:
+    wait = WaitPolicy(timeout=timedelta(minutes=1), on_expiry=on_expiry)
+    form = InputNeeded(form_key="address", schema='{"type":"object","required":["city"]}')
+    told = asked_for(a_call("A", WRITES), agent=an_agent(wait=wait)).finished("A", needs=form)
+    turn = await stage.in_state(told)
+
+    refused = await stage.answer(turn, "USER_INPUT", callId="A", data={})
+
+    assert_problem(refused, 409, "wait_expired")
+    now = await stage.rig.service.turn(turn["turnId"])
+    assert now["status"] == ("RUNNING" if on_expiry == "answer_expired" else "WAITING_FOR_USER")
 
 
 async def test_a_kept_wait_says_that_its_time_is_over(stage: Stage) -> None:
