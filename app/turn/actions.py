@@ -163,6 +163,11 @@ def _queued(turn: Turn) -> tuple[Action, ...]:
     if turn.cancel_requested:
         late: Reason = "being_cancelled"
         return (Action(command="QUEUE"), Action(command="STEER", enabled=False, reason=late))
+    if keeps_out_messages(turn):
+        return (
+            Action(command="QUEUE"),
+            Action(command="STEER", enabled=False, reason="form_waits"),
+        )
     return (Action(command="QUEUE"), Action(command="STEER"))
 
 

@@ -88,6 +88,8 @@ def form_filled(
         _check_schema(turn, wait, given.data)
     if wait.asked_by == "tool":
         events = _values_received(turn, call, given)
+    elif given.data is not None and given.message is not None:
+        raise AnswerInvalid(turn, "text, data: answer in words or with values, not with both")
     elif given.data is not None:
         events = _result_received(call, given.data.values, data=given.data.values)
     elif given.message is not None and text_of(given.message.content).strip():
@@ -200,7 +202,9 @@ def _fitting(turn: Turn, wait: ExternalWait, text: str) -> str:
         )
         raise ResultTooLarge(turn, detail)
     marker = f"\n[cut: the result had {len(encoded)} bytes]"
-    room = max(wait.max_result_bytes - len(marker), 0)
+    if len(marker) > wait.max_result_bytes:
+        marker = ""  # what is kept is no longer than its tool allows, marked or not
+    room = wait.max_result_bytes - len(marker)
     return encoded[:room].decode(errors="ignore") + marker
 
 

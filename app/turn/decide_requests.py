@@ -50,11 +50,13 @@ def message_posted(
 
     Unless the message may wait until that turn's end or its next boundary (T8, T9). It answers what
     was asked in words (T75, T76); anything else that is open it gives up (T74, T80, T84), which a
-    strict form does not let it (C22).
+    strict form does not let it (C22), nor one that would steer.
     """
     if turn.is_terminal:
         raise TurnTerminal(turn, f"turn {turn.identity.turn_id!r} is {turn.status}")
     if turn.status not in BLOCKED and given.when_running != "reject":
+        if given.when_running == "steer" and keeps_out_messages(turn):
+            raise _form_waits(turn)
         return queued(turn, given.message, given.when_running, at=at)
     if turn.status not in BLOCKED:
         detail = (
@@ -67,9 +69,15 @@ def message_posted(
     if is_answered_by(turn, given.message):
         return answered_in_words(turn, given.message, at=at, agent=agent)
     if keeps_out_messages(turn):
-        detail = "a form waits for its values; fill it in, or say REPLAN_WITH_MESSAGE to give it up"
-        raise WrongCommand(turn, detail)
+        raise _form_waits(turn)
     return _replanned(turn, given.message, "USER_MESSAGE", at)
+
+
+def _form_waits(turn: Turn) -> WrongCommand:
+    detail = "a form waits for its values; fill it in, or say REPLAN_WITH_MESSAGE to give it up"
+    if turn.status not in BLOCKED:
+        detail = "a form waits for its values; fill it in, or queue the message for the next turn"
+    return WrongCommand(turn, detail)
 
 
 def answered(

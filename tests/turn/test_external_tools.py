@@ -132,6 +132,16 @@ def test_case_109_bytes_are_counted_not_characters() -> None:
         asked_for(a_call("A", SHIP)).gave("A", "漢" * 34)
 
 
+@drawn(text=st.text(min_size=1, max_size=60), most=st.integers(1, 60))
+def test_what_is_kept_of_a_cut_result_is_never_longer_than_allowed(text: str, most: int) -> None:
+    agent = replace(
+        an_agent(), tools=(replace(SHIP, on_oversize="truncate", max_result_bytes=most),)
+    )
+    told = asked_for(a_call("A", SHIP), agent=agent).gave("A", text)
+
+    assert len(content_of(told).encode(errors="replace")) <= most
+
+
 @drawn(text=st.text(max_size=60).map(lambda text: text * 3))
 def test_a_result_may_be_cut_between_two_characters_instead(text: str) -> None:
     told = asked_for(a_call("A", SHIP), agent=an_agent_that("truncate")).gave("A", text)

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from app.turn import inputs as i
+from app.turn.actions import actions
 from app.turn.agent import Limits
 from app.turn.errors import Rejected
 from app.turn.ids import CallId, MessageId
@@ -167,6 +168,20 @@ def test_case_86_a_strict_form_is_not_given_up_by_a_message(told: Told) -> None:
     assert told.tell(i.Replan(message=AN_IMAGE)).turn.open_calls == ()
 
 
+def test_case_86_a_strict_form_is_not_given_up_by_a_message_that_would_steer() -> None:
+    agent = an_agent(open_waits="together", strict_forms=True)
+    told = asked_for(a_call("A", WRITES), a_call("B"), agent=agent).finished("A", needs=A_FORM)
+    before = told.turn
+
+    with pytest.raises(Rejected) as refusal:
+        told.steered()
+
+    assert (refusal.value.code, told.turn) == ("wrong_command", before)
+    assert told.queued().turn.waiting_calls == before.waiting_calls
+    steer = next(each for each in actions(before, at=told.at) if each.command == "STEER")
+    assert (steer.enabled, steer.reason) == (False, "form_waits")
+
+
 def test_the_answer_to_a_strict_question_is_no_giving_up() -> None:
     assert result_of(the_model_asks(strict=True).posted("Tokyo")).content == "Tokyo"
 
@@ -192,6 +207,7 @@ BOTH = replace(values(SCHEMA), message=a_message("Tokyo"))
         (a_tool_asks(), values("{}"), "correlation_mismatch"),  # case 105: another schema
         (a_tool_asks(), values(SCHEMA, "B"), "correlation_mismatch"),
         (the_model_asks(), values(SCHEMA), "payload_invalid"),  # it asks in words
+        (the_model_asks(A_FORM), BOTH, "payload_invalid"),  # one of them would be lost
         (the_model_asks(), i.UserInput(message=None), "payload_invalid"),
         (the_model_asks(), i.UserInput(message=a_message(" ")), "payload_invalid"),
         (the_model_asks(), i.UserInput(message=AN_IMAGE), "payload_invalid"),
