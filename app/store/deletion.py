@@ -55,12 +55,22 @@ def _deletions() -> Iterator[str]:
             )
 
 
+_OF_SEVERAL = r"""
+deleted_replies_of_several AS (
+    DELETE FROM idempotency_keys x USING ended
+    WHERE x.tenant_id = $1 AND x.conversation_id IS NULL
+      AND strpos(x.reply, '\"conversationId\":\"' || $2 || '\"') > 0
+)
+"""
+"""Replies to keyed claims: one of them may hold calls of several conversations, and names none."""
+
 _DELETE = f"""
 WITH turns_of_it AS (
     SELECT turn_id, status FROM turns WHERE tenant_id = $1 AND conversation_id = $2 FOR UPDATE
 ),
 ended AS (SELECT WHERE NOT EXISTS (SELECT FROM turns_of_it WHERE {NOT_TERMINAL})),
 {", ".join(_deletions())},
+{_OF_SEVERAL},
 audited AS (
     INSERT INTO audit (tenant_id, actor_id, at, action, outcome, conversation_id, request_id)
     SELECT $1, $3, clock_timestamp(), $4, 'accepted', $2, $5 FROM deleted_conversations

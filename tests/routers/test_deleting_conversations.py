@@ -85,6 +85,27 @@ async def test_not_a_row_is_left_but_those_of_the_audit(stage: Stage) -> None:
     assert await waits_left(stage.rig.dsn) == 0
 
 
+async def test_what_executors_were_told_of_it_under_a_key_goes_as_well(stage: Stage) -> None:
+    told = together(a_call("A", SHIP))
+    tenant, body = fresh_id(), {"executor": "van 7", "limit": 2}
+    async with stage.rig.signed_in_as(Role.OPERATOR, tenant=tenant) as executor:
+
+        async def claimed(key: str, *conversations: str) -> None:
+            for each in conversations:
+                await stage.in_state(told, client=executor, conversation=each)
+            headers = {"Idempotency-Key": key}
+            answer = await executor.post("/external-calls/claim", json=body, headers=headers)
+            assert len(answer.json()["items"]) == len(conversations)
+
+        await claimed("k1", "c-1", "c-2")
+        await claimed("k2", "c-10")
+
+        assert (await executor.delete("/conversations/c-1")).is_success
+
+        kept = "SELECT key FROM idempotency_keys WHERE tenant_id = $1"
+        assert [row["key"] for row in await stage.database.rows(kept, tenant)] == ["k2"]
+
+
 @pytest.mark.parametrize("state", FREE)
 async def test_a_turn_that_ends_at_once_is_ended_first(stage: Stage, state: str) -> None:
     turn, request = await stage.in_state(STATES[state]()), fresh_id()
