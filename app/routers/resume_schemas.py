@@ -100,7 +100,9 @@ class RejectToolBody(Input):
 
     command: Literal["REJECT_TOOL"]
     call_id: CallIdText
-    reason: Annotated[str, Field(min_length=1, max_length=10_000)]
+    reason: Annotated[str, Field(max_length=10_000)] = Field(
+        default="", description="Why; the model reads it."
+    )
 
 
 class ToolResultBody(Input):

@@ -45,6 +45,7 @@ from app.runner.tasks import unless
 from app.runner.tool_calls import ToolRound
 from app.runner.transcript import Transcript
 from app.turn import inputs as i
+from app.turn.evolve import JournalError
 from app.turn.evolve_calls import asked_at
 from app.turn.failures import RequestRefused
 from app.turn.ids import AttemptId, FailureId
@@ -53,6 +54,9 @@ from app.turn.state import CallingModel, RunningTools, Turn
 
 _LOOK_SECONDS = 1.5
 """How often a running model call looks for a cancellation when no hint comes."""
+
+_MOST_FRUITLESS = 20
+"""Reports in a row that may bring nothing."""
 
 _log = structlog.get_logger(__name__)
 
@@ -121,6 +125,7 @@ class _Drive:
         self._round: ToolRound | None = None
         self._asked = AskedCalls(store)
         self._claim_is_given_up = False
+        self._fruitless = 0
         self._grace_ends_at: float | None = None
 
     async def run(self) -> bool:
@@ -139,9 +144,26 @@ class _Drive:
                     return self._claim_is_given_up
                 given = await self._before(begin)
             if given is not None:
-                await self._report(given)
+                await self._report(self._unless_stuck(given))
                 await self._told(HookedRun.tell_of_error)
         return False
+
+    def _unless_stuck(self, given: i.Report) -> i.Report:
+        """The report; after many in a row that brought nothing the turn fails instead.
+
+        Once is a clock that was set back a little. For ever would be a fault of ours, which must
+        not keep a worker busy.
+
+        Raises:
+            JournalError: not even that brings anything.
+        """
+        if self._fruitless < _MOST_FRUITLESS:
+            return given
+        if self._fruitless > _MOST_FRUITLESS:
+            wrong = f"nothing begins in turn {self._turn.identity.turn_id!r}"
+            raise JournalError(wrong)
+        _log.error("nothing_begins", turn_id=self._turn.identity.turn_id)
+        return i.StepCrashed(attempt_id=None)
 
     async def close(self) -> None:
         """Ends what still runs of the open round; nothing is stored of it."""
@@ -171,6 +193,7 @@ class _Drive:
     async def _report(self, given: i.Report) -> None:
         written = await self._driver.writer.report(self._turn, given, self._agent, self._claim)
         self._turn = written.turn
+        self._fruitless = 0 if written.events or written.raced else self._fruitless + 1
         self._claim_is_given_up = bool(written.events) and not self._turn.is_at_work
         if self._hooked is not None:
             self._hooked.sees(written.events)

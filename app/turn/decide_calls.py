@@ -178,7 +178,7 @@ def _not_approved(
         is_approved=False,
         actor_id=given.actor_id,
         at=at,
-        reason=given.reason,
+        reason=given.reason or None,
     )
 
 

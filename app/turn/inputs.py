@@ -115,7 +115,8 @@ class RejectTool:
 
     call_id: CallId
     actor_id: ActorId
-    reason: str
+    reason: str = ""
+    """For the model to read; nothing needs to be said."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

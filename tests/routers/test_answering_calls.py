@@ -53,6 +53,16 @@ async def test_an_approval_shows_exactly_what_is_asked_and_counts_for_that(stage
     assert (row["action"], row["outcome"], row["call_id"]) == ("APPROVE_TOOL", "accepted", "A")
 
 
+async def test_a_rejection_needs_no_reason(stage: Stage) -> None:
+    turn = await stage.in_state(STATES["WAITING_FOR_APPROVAL"]())
+
+    done = await stage.answer(turn, "REJECT_TOOL", callId="A")
+
+    assert (done.status_code, done.json()["status"]) == (202, "RUNNING")
+    [approval] = await stage.items(turn, "approvals")
+    assert (approval["approved"], approval["reason"]) == (False, None)
+
+
 async def test_case_100_a_card_of_an_older_request_approves_nothing(stage: Stage) -> None:
     turn = await stage.in_state(STATES["WAITING_FOR_APPROVAL"]())
 

@@ -1,23 +1,27 @@
 """What a turn's driver stores when, and what it lets go of."""
 
 import asyncio
+import itertools
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any, cast
 
 import pytest
 
-from app.ports import ClaimLost, ModelAnswer, TextDelta, Tool, TurnStore
+from app.ports import ClaimedTurn, ClaimLost, ModelAnswer, TextDelta, Tool, TurnStore
 from app.settings import Settings
 from app.tools import tool
 from app.turn.agent import Limits, RetryPolicy
 from app.turn.events import ModelText, ToolCompleted
+from app.turn.evolve import JournalError
 from app.turn.status import Status
 from app.turn.transcript import ClosingMessage, Outcome
 from tests.support.bench import Bench, bench
 from tests.support.deaths import let_claims_run_out
 from tests.support.models import Model, calls, says
 from tests.support.oracles import check_events, check_fold, check_history
+from tests.support.polling import eventually
 from tests.support.turns import OVERLOADED
 
 
@@ -129,6 +133,27 @@ async def test_text_is_stored_in_batches_not_by_the_piece(
     sizes = [len(event.text) for event in record.events if isinstance(event, ModelText)]
     assert sum(sizes) == 5_000
     assert sizes == [2_100, 2_100, 800]
+
+
+async def due_turn(one: Bench) -> ClaimedTurn | None:
+    claims, catalog = one.worker.claims, one.worker.catalog
+    return next(iter(await claims.claim("w", limit=1, versions=catalog.versions())), None)
+
+
+async def test_a_turn_in_which_nothing_begins_does_not_keep_its_worker(
+    database_dsn: str, settings: Settings
+) -> None:
+    at_once = RetryPolicy(max_retries=1, initial_delay=timedelta(0))
+    model = Model([[OVERLOADED], [says("Done.")]])
+    async with bench(database_dsn, settings, model, retry=at_once) as one:
+        await one.post()
+        await one.drive(await one.claim())
+        held, now = await eventually(partial(due_turn, one)), one.services.clock()
+        # Due when the driver asks what is next, and not yet when that is decided; again and again.
+        times = itertools.cycle([now + timedelta(hours=1), now - timedelta(hours=1)])
+        unsteady = replace(one.driver.writer, clock=lambda: next(times))
+        with pytest.raises(JournalError, match="nothing begins"):
+            await replace(one.driver, writer=unsteady).drive(held, asyncio.Event())
 
 
 async def test_a_retry_that_is_due_at_once_is_begun_under_a_new_claim(
