@@ -14,8 +14,6 @@ from app.ports import Clock, OutcomeUnknown, StoreUnavailable, VersionConflict, 
 from app.runner.commit import TurnWriter
 from app.turn.state import Turn
 
-_TURNS_AT_ONCE = 100
-
 _log = structlog.get_logger(__name__)
 
 
@@ -26,14 +24,18 @@ class Sweeper:
     waits: WaitStore
     writer: TurnWriter
     clock: Clock
+    turns_at_once: int = 100
+    """How many are read at a time."""
 
     async def run(self, stopping: asyncio.Event, *, every_seconds: float) -> None:
-        """Sweep now and then until `stopping` is set; never raises because of a turn."""
+        """Sweep now and then until `stopping` is set; whatever goes wrong, it looks again."""
         while not stopping.is_set():
             try:
                 await self.sweep()
             except StoreUnavailable:
                 _log.warning("sweep_failed")
+            except Exception:  # noqa: BLE001 - without a sweeper nothing would ever expire
+                _log.exception("sweep_failed")
             with suppress(TimeoutError):
                 await asyncio.wait_for(stopping.wait(), every_seconds)
 
@@ -43,8 +45,13 @@ class Sweeper:
         Raises:
             StoreUnavailable: the database does not answer.
         """
-        found = await self.waits.expired(at=self.clock(), limit=_TURNS_AT_ONCE)
-        return sum([await self._changed(turn) for turn in found])
+        changed = 0
+        while True:
+            found = await self.waits.expired(at=self.clock(), limit=self.turns_at_once)
+            now = sum([await self._changed(turn) for turn in found])
+            changed += now
+            if not now or len(found) < self.turns_at_once:
+                return changed
 
     async def _changed(self, turn: Turn) -> bool:
         turn_id = turn.identity.turn_id

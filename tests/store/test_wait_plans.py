@@ -35,7 +35,7 @@ async def busy(database: Database) -> Database:
 
 async def test_no_look_at_what_waits_reads_what_has_ended(busy: Database) -> None:
     looks = {
-        "expired": (EXPIRED, NOON, 100),
+        "expired": (EXPIRED, NOON, 100, ["t1"]),
         "everybody's": (WAITING, TENANT, None, False, None, None, 50),
         "an owner's": (WAITING, TENANT, "ann", False, None, None, 50),
         "an operator's": (WAITING, TENANT, "bob", True, None, None, 50),

@@ -1,7 +1,8 @@
 """The sweeper: what nobody has answered in time ends without any client."""
 
 import asyncio
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -18,9 +19,12 @@ from tests.support.world import World
 from tests.support.world import here as here  # noqa: PLC0414 - a fixture
 
 
-def a_sweeper(here: World) -> Sweeper:
+def a_sweeper(here: World, *, turns_at_once: int = 100) -> Sweeper:
     return Sweeper(
-        waits=here.services.waits, writer=here.services.writer, clock=lambda: here.now[0]
+        waits=here.services.waits,
+        writer=here.services.writer,
+        clock=lambda: here.now[0],
+        turns_at_once=turns_at_once,
     )
 
 
@@ -143,15 +147,49 @@ def test_an_answer_that_is_faster_than_the_sweeper_counts(here: World) -> None:
     assert here.do(a_sweeper(here).sweep()) == 0
 
 
-def test_a_turn_that_this_code_cannot_read_is_left_and_keeps_no_other_waiting(here: World) -> None:
+def test_a_sweep_ends_all_that_is_over_however_much_it_is(here: World) -> None:
+    stories = [waiting(here, "fail") for _ in range(5)]
+    at(here, stories[-1], seconds=60)
+
+    assert here.do(a_sweeper(here, turns_at_once=2).sweep()) == len(stories)
+
+
+@pytest.mark.parametrize("turns_at_once", [100, 1])
+def test_a_turn_that_this_code_cannot_read_is_left_and_keeps_no_other_waiting(
+    here: World, turns_at_once: int
+) -> None:
     newer, told = waiting(here, "fail"), waiting(here, "fail")
     written = "UPDATE turns SET body = '{}' WHERE turn_id = $1"
     here.do(here.database.execute(written, newer.turn.identity.turn_id))
     at(here, told, seconds=60)
 
-    assert here.do(a_sweeper(here).sweep()) == 1
+    assert here.do(a_sweeper(here, turns_at_once=turns_at_once).sweep()) == 1
 
     assert told.looked_at().turn.status == "FAILED"
+
+
+def test_a_sweeper_outlives_whatever_goes_wrong(here: World) -> None:
+    told, failures = waiting(here, "cancel"), iter(range(3))
+    at(here, told, seconds=60)
+    now: datetime = here.now[0]
+
+    def clock() -> datetime:
+        if next(failures, None) is not None:
+            msg = "no time"
+            raise RuntimeError(msg)
+        return now
+
+    async def work() -> None:
+        stopping = asyncio.Event()
+        sweeper = replace(a_sweeper(here), clock=clock)
+        working = asyncio.create_task(sweeper.run(stopping, every_seconds=0.01))
+        await eventually(lambda: is_terminal(here, told))
+        stopping.set()
+        await working
+
+    here.do(work())
+
+    assert told.looked_at().turn.status == "CANCELLED"
 
 
 def test_a_worker_sweeps_for_as_long_as_it_works(here: World) -> None:
