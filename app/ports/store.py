@@ -69,7 +69,8 @@ class TurnStore(Protocol):
         """Store a new turn, its conversation with it when that is new.
 
         Raises:
-            VersionConflict: another turn became active, took the message id or the place first.
+            VersionConflict: another turn became active, took the message id or the place first, or
+                the conversation that it goes on with was deleted.
             KeyTaken: a request with the same key took effect first.
             OutcomeUnknown: read back before trying again.
         """

@@ -32,7 +32,7 @@ from app.store.statements import Statement
 from app.store.turn_codec import encode_events, encode_failure, encode_turn
 from app.store.usage import attempt_values, count_attempt
 from app.store.wait_records import KEEP_WAITS, wait_columns, wait_values
-from app.turn.events import Event, ModelFailed
+from app.turn.events import Event, ModelFailed, TurnStarted
 from app.turn.journal import added_message
 from app.turn.state import Turn
 from app.turn.transcript import Message
@@ -169,16 +169,26 @@ _APPENDS = {
     for opens in (False, True)
 }
 
-_CREATE = (
-    f"""
+_NEW_CONVERSATION = f"""
 WITH conversation AS (
     INSERT INTO conversations AS c (tenant_id, conversation_id, owner_id, agent_id, title,
-                               created_at, updated_at)
+                                    created_at, updated_at)
     VALUES (:tenant_id, :conversation_id, :owner_id, :conversation_agent_id, :title,
             clock_timestamp(), clock_timestamp())
     ON CONFLICT (tenant_id, conversation_id) DO UPDATE SET {_TOUCHED}
     RETURNING tenant_id, conversation_id
 ),
+"""
+# Behind a history there is nothing to begin when that has been deleted meanwhile.
+_SAME_CONVERSATION = f"""
+WITH conversation AS (
+    UPDATE conversations c SET {_TOUCHED}
+    WHERE tenant_id = :tenant_id AND conversation_id = :conversation_id
+    RETURNING tenant_id, conversation_id
+),
+"""
+_CREATE = (
+    """
 moved AS (
     INSERT INTO turns (turn_id, tenant_id, conversation_id, agent_id, agent_version, status,
                        version, body, created_at, updated_at, runnable_at, claim_epoch,
@@ -192,17 +202,20 @@ moved AS (
 """
     + _CONSEQUENCES
 )
-CREATE = Statement(_CREATE + _RESULT)
-CREATE_BEHIND_A_HISTORY = Statement(f"{_CREATE}, brought AS ({bring('moved')}) {_RESULT}")
+_CREATE_FIRST = Statement(_NEW_CONVERSATION + _CREATE + _RESULT)
+_CREATE_NEXT = Statement(_SAME_CONVERSATION + _CREATE + _RESULT)
+_CREATE_WITH_HISTORY = Statement(
+    f"{_NEW_CONVERSATION}{_CREATE}, brought AS ({bring('moved')}) {_RESULT}"
+)
 
 
-def create_values(
+def creating(
     conversation: Conversation, commit: Commit, command: Command
-) -> dict[str, object]:
-    """The arguments of `CREATE`, by name."""
+) -> tuple[Statement, dict[str, object]]:
+    """The statement that opens a turn, and its arguments by name."""
     turn = commit.after
     identity = turn.identity
-    return {
+    return _create(commit), {
         **_consequences(commit, added_by(commit.events), command, before=None),
         **(brought_values(commit.brought) if commit.brought else {}),
         "tenant_id": conversation.tenant_id,
@@ -219,6 +232,16 @@ def create_values(
         "created_at": turn.created_at,
         "is_at_work": turn.is_at_work,
     }
+
+
+def _create(commit: Commit) -> Statement:
+    if commit.brought:
+        return _CREATE_WITH_HISTORY
+    match commit.events[0]:
+        case TurnStarted(first_position=0):
+            return _CREATE_FIRST
+        case _:
+            return _CREATE_NEXT
 
 
 def appending(

@@ -22,13 +22,7 @@ from app.ports import (
     StoreUnavailable,
     VersionConflict,
 )
-from app.store.changes import (
-    CREATE,
-    CREATE_BEHIND_A_HISTORY,
-    added_by,
-    appending,
-    create_values,
-)
+from app.store.changes import added_by, appending, creating
 from app.store.interruptions import interruptions_of
 from app.store.message_rows import (
     HISTORY,
@@ -70,8 +64,9 @@ class PostgresTurns:
         self._database = database
 
     async def create(self, conversation: Conversation, commit: Commit, command: Command) -> None:
-        statement = CREATE_BEHIND_A_HISTORY if commit.brought else CREATE
-        await self._write(statement, create_values(conversation, commit, command))
+        if not await self._write(*creating(conversation, commit, command)):
+            message = f"conversation {conversation.conversation_id!r} was deleted meanwhile"
+            raise VersionConflict(message)
 
     async def append(
         self, commit: Commit, *, claim: Claim | None = None, command: Command | None = None

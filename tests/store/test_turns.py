@@ -13,7 +13,7 @@ from app.turn.ids import AttemptId, ConversationId, FailureId, MessageId
 from app.turn.state import Turn
 from app.turn.status import Status
 from app.turn.transcript import ModelAnswer, Outcome, StopReason, ToolCall
-from tests.store.stored import ALL, VERSIONS, Stored, a_command, a_commit, begin
+from tests.store.stored import ALL, VERSIONS, Stored, a_command, a_commit, an_entry, begin
 from tests.support.polling import eventually
 from tests.support.turns import QUOTA, WRITES, a_call
 
@@ -51,6 +51,20 @@ def gave_up(attempt: str = "a1", failure_id: str = "f1") -> i.ModelGaveUp:
 
 async def journal(stored: Stored, turn: Turn) -> Sequence[JournalRow]:
     return await stored.turns.journal(turn.identity.turn_id, after=0, limit=100)
+
+
+async def test_no_turn_goes_on_with_a_history_that_was_deleted_meanwhile(stored: Stored) -> None:
+    turn = await stored.a_turn()
+    turn = await stored.tell(turn, i.Cancel())
+    conversation = turn.identity.conversation_id
+
+    assert await stored.conversations.delete(conversation, an_entry("DELETE_CONVERSATION"))
+    with pytest.raises(VersionConflict):
+        await stored.a_turn("t2", first_position=turn.next_position, message_id="m2")
+
+    assert [await stored.count(table) for table in ("conversations", "turns", "messages")] == [
+        0
+    ] * 3
 
 
 async def test_a_turn_is_read_as_it_was_written(stored: Stored) -> None:
