@@ -1,8 +1,9 @@
 """A request of the Anthropic wire, from messages that were stored in OpenAI's form.
 
-What this wire demands and the other does not: the roles take turns, all results of a round stand
-in one user message directly behind the calls, nothing is empty, ids and names are of few
-characters, tools are declared wherever a history holds calls, and an answer has a limit.
+What this wire demands and the other does not: the roles take turns and a user speaks first, all
+results of a round stand in one user message directly behind the calls, nothing is empty, ids and
+names are of few characters, tools are declared wherever a history holds calls, and an answer has a
+limit.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,10 +27,18 @@ from app.providers.wire_json import (
 DEFAULT_MAX_TOKENS = 8_192
 """The wire demands a limit; every model since Claude 3.5 allows this one."""
 
+_BEFORE_THE_FIRST: dict[str, object] = {
+    "role": "user",
+    "content": [{"type": "text", "text": "(What was said before is not kept.)"}],
+}
+"""In front of an answer with which a history begins that was brought along."""
+
 
 def request_body(request: ModelRequest, *, maker: str, extra: Mapping[str, object]) -> bytes:
     """The request as JSON; `extra` goes over the defaults, `None` leaves a field out."""
     messages = list(_turns(request.messages, maker))
+    if messages and messages[0]["role"] == "assistant":
+        messages.insert(0, _BEFORE_THE_FIRST)
     body: dict[str, object] = {
         "model": request.model,
         "max_tokens": DEFAULT_MAX_TOKENS,

@@ -93,7 +93,9 @@ def _round(
         replace(_sendable(call), call_id=names[call_id]) for call_id, call in calls.items()
     )
     answers = [replace(first[call_id], call_id=names[call_id]) for call_id in calls]
-    return [replace(asked, tool_calls=sendable), *answers]
+    # What only its maker can read is signed together with the calls as they were.
+    opaque = asked.opaque if sendable == asked.tool_calls else ""
+    return [replace(asked, tool_calls=sendable, opaque=opaque), *answers]
 
 
 def _sendable(call: ToolCall) -> ToolCall:

@@ -2,17 +2,23 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.ports import ModelRequest
+from app.providers.anthropic_request import request_body
 from app.providers.strict_history import check_history
 from app.store.message_codec import encode
+from app.turn.agent import ToolSpec
 from app.turn.requestable import heard, requestable
 from app.turn.transcript import AssistantMessage, Message, SystemMessage, ToolResult, UserMessage
 from tests.support.brought import ANY_HISTORY, ANY_MESSAGE, read
 from tests.support.sizes import size
+from tests.support.strict_anthropic import fault
+from tests.support.turns import READS
 
 _ASKED: Mapping[str, Any] = {
     "role": "assistant",
@@ -49,6 +55,35 @@ def test_any_history_becomes_one_that_a_strict_provider_takes(history: list[Mess
     bodies = [json.loads(encode(message).body) for message in kept]
 
     assert check_history([*bodies, {"role": "user", "content": "Go on."}]) is None
+
+
+@MORE
+@given(ANY_HISTORY, st.sampled_from([[], [READS]]))
+def test_any_history_becomes_one_that_the_other_wire_takes(
+    history: list[Message], tools: list[ToolSpec]
+) -> None:
+    bodies = [encode(message).body for message in requestable(history)]
+    request = ModelRequest(
+        model="claude",
+        instructions="",
+        messages=[*bodies, '{"role":"user","content":"Go on."}'],
+        tools=tools,
+        attempt=1,
+    )
+
+    assert fault(json.loads(request_body(request, maker="m", extra={}))) is None
+
+
+def test_what_its_maker_has_signed_goes_back_with_the_very_calls_it_was_signed_with() -> None:
+    asked, answer = read([_ASKED, result("c0")])
+    assert isinstance(asked, AssistantMessage)
+    signed = replace(asked, opaque="sealed")
+
+    first, _, again, _ = requestable([signed, answer, signed, answer])
+
+    assert first == signed
+    assert isinstance(again, AssistantMessage)
+    assert (again.tool_calls[0].call_id, again.opaque) == ("call-1", "")
 
 
 @MORE
