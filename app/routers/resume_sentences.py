@@ -30,6 +30,10 @@ _ONE_CALL: _Words = {
     "en": "Resume closes 1 open call by its rule, then asks the model again.",
     "zh": "继续后将按规则处理 1 个未完成的调用，然后再次请求模型。",
 }
+_SOME_WAIT: _Words = {
+    "en": "Resume goes on with the open calls, and waits for those that need somebody's answer.",
+    "zh": "继续后将处理未完成的调用，并等待其中需要他人答复的调用。",
+}
 _OF_AN_UNKNOWN_END: _Words = {
     "en": "Cannot be resumed: the last answer did not end in a known way. "
     "Send a new message to go on.",
@@ -69,6 +73,8 @@ def sentence_of(point: ResumePoint, language: Language) -> str:
     """What a resume would do, or why there is nothing to resume."""
     if isinstance(point, NotResumable):
         return _REASONS[point.reason][language]
+    if any(call.rule == "wait" for call in point.unanswered):
+        return _SOME_WAIT[language]
     number = len(point.unanswered)
     words = _ONE_CALL if number == 1 else _KINDS[point.kind]
     return words[language].format(n=number)

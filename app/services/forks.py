@@ -1,8 +1,8 @@
 """Forks: a new turn, in a new conversation, from the history of any turn (C14).
 
-The turn itself stays as it is, be it failed, cancelled or at work. The history is judged like one
-from elsewhere: what the other turn's calls came to is not ours to say, so those without a result
-are reported and never run (T113).
+The turn itself stays as it is, be it failed, cancelled, waiting or at work. The history is judged
+like one from elsewhere: open calls stay with the turn that has asked for them, so in the fork they
+are reported and never run, nobody is asked about them, and nothing outside is called off (T113).
 """
 
 from app.ports import Conversation
@@ -12,8 +12,9 @@ from app.services.errors import NothingToResume
 from app.services.found import get_turn
 from app.services.imports import as_brought, title_in
 from app.services.opening import open_behind
+from app.turn.forking import forked
 from app.turn.ids import ConversationId, TurnId
-from app.turn.resume_point import NotResumable, of_ended
+from app.turn.resume_point import NotResumable
 
 
 async def fork(
@@ -29,7 +30,8 @@ async def fork(
     """
     source = (await get_turn(services, caller, turn_id)).turn
     history = as_brought(services, await services.histories.up_to(source))
-    point = of_ended(source, history)
+    source = (await get_turn(services, caller, turn_id)).turn
+    history, point = forked(source, history)
     if isinstance(point, NotResumable):
         raise NothingToResume(point.reason, source)
     now = services.clock()

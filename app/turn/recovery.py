@@ -50,7 +50,7 @@ def tools_lost(
     recovered = e.StepRecovered(
         attempt_id=state.attempt_id,
         recovery="RECOVER_TOOLS",
-        calls=tuple(_rule(call, turn) for call in state.calls if call.wait is None),
+        calls=foreseen(turn),
     )
     unknown = tuple(
         interrupted(call, Outcome.UNKNOWN, InterruptionReason.WORKER_LOST)
@@ -88,5 +88,8 @@ def _rule(call: OpenCall, turn: Turn) -> e.RecoveredCall:
 
 
 def foreseen(turn: Turn) -> tuple[e.RecoveredCall, ...]:
-    """What becomes of each open call when the turn goes on, in declared order."""
-    return tuple(_rule(call, turn) for call in turn.open_calls)
+    """What becomes of each open call when the turn goes on, in declared order.
+
+    One that waits for somebody is not among them: nothing becomes of it.
+    """
+    return tuple(_rule(call, turn) for call in turn.open_calls if call.wait is None)

@@ -26,6 +26,7 @@ from app.turn.transcript import (
     AssistantMessage,
     ClosingMessage,
     Message,
+    Outcome,
     QuestionMessage,
     StopReason,
     SystemMessage,
@@ -43,7 +44,10 @@ Reason: TypeAlias = Literal[
     "running",
     "waiting",
 ]
-Rule: TypeAlias = Literal["run", "rerun", "rerun_idempotent", "report"]
+Rule: TypeAlias = Literal["run", "rerun", "rerun_idempotent", "report", "wait"]
+"""As in `app.turn.recovery`; `wait`: somebody's answer is still needed, before and after."""
+Known: TypeAlias = Literal[Outcome.UNKNOWN, Outcome.NOT_STARTED]
+"""What can be known of a call without a result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +57,8 @@ class UnansweredCall:
     call_id: CallId
     tool_name: str
     rule: Rule
+    outcome: Known = Outcome.UNKNOWN
+    """What the model is told where the rule is `report`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,10 +165,15 @@ def of_active(turn: Turn, *, is_lost: bool) -> ResumePoint:
 
 
 def _on(turn: Turn, *, text_kept: bool) -> Resumable:
-    names = {call.call_id: call.tool_name for call in turn.open_calls}
+    """A call that waits for somebody still does (T107, T108)."""
+    rules: Mapping[CallId, Rule] = {call.call_id: call.rule for call in foreseen(turn)}
     calls = tuple(
-        UnansweredCall(call_id=call.call_id, tool_name=names[call.call_id], rule=call.rule)
-        for call in foreseen(turn)
+        UnansweredCall(
+            call_id=call.call_id,
+            tool_name=call.tool_name,
+            rule=rules.get(call.call_id, "wait"),
+        )
+        for call in turn.open_calls
     )
     if calls:
         return Resumable(kind="RECOVER_TOOLS", unanswered=calls)

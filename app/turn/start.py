@@ -12,7 +12,6 @@ from app.turn.resume_point import Resumable, UnansweredCall
 from app.turn.state import Turn
 from app.turn.transcript import (
     InterruptionReason,
-    Outcome,
     ToolResult,
     UserMessage,
 )
@@ -57,8 +56,8 @@ def go_on(
 ) -> tuple[e.Event, ...]:
     """A READY turn that goes on with a history from `point`; no user has said anything (T114).
 
-    Calls without a result are answered as unknown. An answer that was cut off stays, and a notice
-    says what to do about it.
+    Calls without a result are answered with what is known of them. An answer that was cut off
+    stays, and a notice says what to do about it.
 
     Args:
         identity: whose turn it is.
@@ -76,7 +75,7 @@ def go_on(
         resumes_turn_id=resumes,
         model=model,
     )
-    calls = tuple(e.RecoveredCall(call_id=c.call_id, rule=c.rule) for c in point.unanswered)
+    calls = tuple(e.RecoveredCall(call_id=c.call_id, rule="report") for c in point.unanswered)
     recovered = e.StepRecovered(attempt_id=None, recovery=point.kind, calls=calls)
     told = tuple(e.MessageAdded(position=first_position, message=n) for n in notices(point.kind))
     return (started, recovered, *answers, *told)
@@ -89,8 +88,8 @@ def _answers(calls: Sequence[UnansweredCall], first_position: int) -> tuple[e.To
             result=ToolResult(
                 call_id=call.call_id,
                 tool_name=call.tool_name,
-                outcome=Outcome.UNKNOWN,
-                content=WORDS[Outcome.UNKNOWN],
+                outcome=call.outcome,
+                content=WORDS[call.outcome],
             ),
             reason=InterruptionReason.UNANSWERED,
         )

@@ -106,6 +106,33 @@ async def test_what_executors_were_told_of_it_under_a_key_goes_as_well(stage: St
         assert [row["key"] for row in await stage.database.rows(kept, tenant)] == ["k2"]
 
 
+async def test_what_was_brought_along_hidden_and_gone_on_from_goes_too(stage: Stage) -> None:
+    history = [
+        {"role": "user", "content": "go"},
+        {"role": "assistant", "content": "", "toolCalls": [{"id": "c1", "name": "pay"}]},
+    ]
+    keys = [fresh_id() for _ in range(4)]
+    body = {"history": history, "agentId": "clerk"}
+    made = await stage.rig.post("/conversations", body, Idempotency_Key=keys[0])
+    conversation = made.json()["conversationId"]
+    path = f"/conversations/{conversation}"
+    first = (await stage.rig.client.get(f"{path}/messages")).json()["items"][0]["messageId"]
+    to = {"messageId": first}
+    assert (await stage.rig.post(f"{path}/revert", to, Idempotency_Key=keys[1])).is_success
+    resumed = await stage.rig.post(f"{path}/resume", {}, Idempotency_Key=keys[2])
+    turn = resumed.json()["turnId"]
+    await stage.rig.post(f"/turns/{turn}/cancel")
+    fork = await stage.rig.post(f"/turns/{turn}/fork", Idempotency_Key=keys[3])
+
+    assert (await stage.rig.client.delete(path)).status_code == 204
+
+    left = await rows_left(stage, conversation, turn)
+    assert {name for name, n in left.items() if n} == {"audit"}
+    kept = await stage.rig.rows("SELECT key FROM idempotency_keys WHERE key = ANY($1)", keys)
+    assert [row["key"] for row in kept] == keys[3:], "the fork's reply is of its own conversation"
+    assert (await stage.rig.client.get(f"/turns/{fork.json()['turnId']}")).status_code == 200
+
+
 @pytest.mark.parametrize("state", FREE)
 async def test_a_turn_that_ends_at_once_is_ended_first(stage: Stage, state: str) -> None:
     turn, request = await stage.in_state(STATES[state]()), fresh_id()

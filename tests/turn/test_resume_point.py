@@ -17,6 +17,7 @@ from app.turn.resume_point import (
     of_ended,
     of_history,
 )
+from app.turn.status import Status
 from app.turn.transcript import (
     AssistantMessage,
     Message,
@@ -33,17 +34,20 @@ from tests.support.brought import (
     as_recorded,
     read,
 )
+from tests.support.calls_that_wait import WAITS_OF_CALLS, together
 from tests.support.sizes import size
 from tests.support.turns import (
     IDEMPOTENT,
     MISFITS,
     QUOTA,
     READS,
+    SHIP,
     WRITES,
     Told,
     a_call,
     an_agent,
     an_answer,
+    an_approval,
 )
 
 MORE = settings(max_examples=size(100, soak=10_000))
@@ -185,6 +189,47 @@ def test_a_lost_call_of_the_model_is_made_again() -> None:
     assert of_active(told.turn, is_lost=True) == Resumable(kind="CALL_MODEL")
     told.wrote("Half of")
     assert of_active(told.turn, is_lost=True) == Resumable(kind="RETRY_RESPONSE")
+
+
+# --- Turns with calls that wait for somebody -----------------------------------------------------
+
+
+@pytest.mark.parametrize("state", WAITS_OF_CALLS)
+def test_what_waits_waits_and_what_runs_runs_whoever_else_is_waited_for(state: str) -> None:
+    turn = WAITS_OF_CALLS[state]().turn
+
+    point = of_active(turn, is_lost=False)
+
+    if turn.status is Status.PAUSED:
+        assert isinstance(point, Resumable)
+    else:
+        runs = turn.status is Status.RUNNING
+        assert point == NotResumable(reason="running" if runs else "waiting")
+
+
+@pytest.mark.parametrize("state", WAITS_OF_CALLS)
+def test_cases_107_and_108_a_call_that_waits_goes_on_waiting(state: str) -> None:
+    turn = WAITS_OF_CALLS[state]().turn
+
+    point = of_active(turn, is_lost=True)
+
+    if isinstance(point, Resumable):
+        waits = {call.call_id for call in turn.open_calls if call.wait is not None}
+        assert {call.call_id for call in point.unanswered if call.rule == "wait"} == waits
+
+
+def test_a_paused_turn_names_the_call_that_waits_beside_the_one_that_is_due() -> None:
+    told = together(a_call("A", SHIP), a_call("B", WRITES)).paused()
+    told.finished("B", needs=an_approval())
+
+    point = of_active(told.turn, is_lost=False)
+
+    assert told.turn.status is Status.PAUSED
+    assert isinstance(point, Resumable)
+    assert [(call.call_id, call.rule) for call in point.unanswered] == [
+        ("A", "wait"),
+        ("B", "wait"),
+    ]
 
 
 # --- Turns that are over -------------------------------------------------------------------------
