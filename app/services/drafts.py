@@ -14,6 +14,7 @@ from app.services.deps import Caller, Services
 from app.services.errors import ConversationNotFound, PayloadInvalid
 from app.services.found import require_agent
 from app.services.opening import current_agent
+from app.turn.decide_calls import only_closes_calls
 from app.turn.errors import ConversationBusy
 from app.turn.evolve import fold
 from app.turn.ids import AgentId, ConversationId, Identity, MessageId, TurnId
@@ -131,9 +132,10 @@ def request_to(services: Services, draft: Draft, active: StoredTurn) -> PostMess
         AgentVersionUnavailable: the turn's agent cannot be loaded here.
     """
     _leaves_room(draft, active.turn)
-    if active.turn.status in BLOCKED:
-        require_agent(services, active)  # to a turn at work a message runs nothing (T7, T8, T97)
     message = UserMessage(message_id=draft.message_id, content=draft.content)
+    # To a turn at work a message runs nothing, nor does one that only closes calls (T7, T8, T97).
+    if active.turn.status in BLOCKED and not only_closes_calls(active.turn, message):
+        require_agent(services, active)
     return PostMessage(message=message, when_running=draft.when_running)
 
 

@@ -35,6 +35,7 @@ from app.services.opening import open_turn
 from app.turn.errors import Rejected, TurnTerminal
 from app.turn.ids import MessageId, TurnId
 from app.turn.inputs import Replan
+from app.turn.state import WaitingForCalls
 from app.turn.status import BLOCKED
 from app.turn.transcript import ContentPart, UserMessage
 
@@ -179,8 +180,8 @@ async def replan(
         if (known := turn_that_has(draft, found)) is not None:
             taken = await _taken_before(services, caller, _REPLAN, known)
             return Posted(stored=taken, seen_version=0, is_replay=True)
-        if stored.turn.status in BLOCKED:
-            require_agent(services, stored)
+        if stored.turn.status in BLOCKED and not isinstance(stored.turn.state, WaitingForCalls):
+            require_agent(services, stored)  # else it only closes calls (T97)
         audit = caller.entry(_REPLAN, conversation_id=conversation_id, turn_id=given.turn_id)
         message = UserMessage(message_id=given.message_id, content=given.content)
         receipt = Receipt(message_id=given.message_id, digest=digest)

@@ -76,14 +76,21 @@ def actions(turn: Turn, *, at: datetime, agent_is_there: bool = True) -> tuple[A
     if turn.is_terminal:
         return ()
     offered = (*_on_calls(turn, at), *_offered(turn, at))
-    return offered if agent_is_there else tuple(_without_agent(action) for action in offered)
+    if agent_is_there:
+        return offered
+    closing = _CLOSING if isinstance(turn.state, WaitingForCalls) else frozenset[Command]()
+    if asks_in_words(turn):
+        closing -= {"MESSAGE"}  # it would be the answer
+    return tuple(_without_agent(action, closing) for action in offered)
 
 
-_NEED_NO_AGENT = frozenset({"REJECT_TOOL", "PAUSE", "CANCEL", "QUEUE", "STEER"})
+_NEED_NO_AGENT: frozenset[Command] = frozenset({"REJECT_TOOL", "PAUSE", "CANCEL", "QUEUE", "STEER"})
+_CLOSING: frozenset[Command] = frozenset({"MESSAGE", "REPLAN_WITH_MESSAGE"})
+"""What only closes calls, where calls are all that is waited for."""
 
 
-def _without_agent(action: Action) -> Action:
-    if action.command in _NEED_NO_AGENT or action == _NO_MESSAGE:
+def _without_agent(action: Action, closing: frozenset[Command]) -> Action:
+    if action.command in _NEED_NO_AGENT | closing or action == _NO_MESSAGE:
         return action
     return replace(action, enabled=False, reason="agent_version_unavailable")
 

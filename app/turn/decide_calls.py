@@ -122,6 +122,14 @@ def answered_in_words(
     return resumed_if_due(turn, events, "USER_MESSAGE", message.message_id, at=at, agent=agent)
 
 
+def only_closes_calls(turn: Turn, message: UserMessage) -> bool:
+    """Whether the message gives up what waits for somebody, and is no answer to it.
+
+    Like a rejection it needs no agent: nothing runs before the agent is there (T97).
+    """
+    return isinstance(turn.state, WaitingForCalls) and not is_answered_by(turn, message)
+
+
 def keeps_out_messages(turn: Turn) -> bool:
     """Whether a form waits that no message may give up, unless it is the answer (C22)."""
     waits = (call.wait for call in turn.waiting_calls)

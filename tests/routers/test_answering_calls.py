@@ -1,5 +1,7 @@
 """Calls that wait for somebody: approved, rejected, filled in, done outside."""
 
+from typing import Any
+
 import pytest
 
 from app.services.principal import Role
@@ -151,14 +153,17 @@ async def test_an_operator_who_has_said_something_in_a_conversation_is_one_who_a
     assert approved.status_code == 202
 
 
-async def test_without_its_agent_a_call_can_be_rejected_and_nothing_else(stage: Stage) -> None:
-    approval = await stage.in_state(STATES["WAITING_FOR_APPROVAL"]())
-    outside = await stage.in_state(STATES["WAITING_FOR_TOOL"]())
-    form = await stage.in_state(STATES["WAITING_FOR_USER, a tool's form"]())
-    for turn in (approval, outside, form):
-        await stage.rig.rows(
-            "UPDATE turns SET agent_version = 'gone' WHERE turn_id = $1", turn["turnId"]
-        )
+async def without_its_agent(stage: Stage, state: str) -> dict[str, Any]:
+    turn = await stage.in_state(STATES[state]())
+    gone = "UPDATE turns SET agent_version = 'gone' WHERE turn_id = $1"
+    await stage.rig.rows(gone, turn["turnId"])
+    return await stage.rig.service.turn(turn["turnId"])
+
+
+async def test_without_its_agent_a_call_can_be_rejected_and_not_be_answered(stage: Stage) -> None:
+    approval = await without_its_agent(stage, "WAITING_FOR_APPROVAL")
+    outside = await without_its_agent(stage, "WAITING_FOR_TOOL")
+    form = await without_its_agent(stage, "WAITING_FOR_USER, a tool's form")
 
     approve = await stage.answer(approval, "APPROVE_TOOL", callId="A")
     give = await stage.answer(outside, "TOOL_RESULT", callId="A", output={})
@@ -168,6 +173,40 @@ async def test_without_its_agent_a_call_can_be_rejected_and_nothing_else(stage: 
     for refused in (approve, give, fill):
         assert_problem(refused, 409, "agent_version_unavailable")
     assert reject.status_code == 202
+
+
+@pytest.mark.parametrize("how", ["MESSAGE", "REPLAN_WITH_MESSAGE"])
+@pytest.mark.parametrize(
+    "state",
+    [
+        "WAITING_FOR_APPROVAL",
+        "WAITING_FOR_TOOL",
+        "WAITING_FOR_USER, a tool's form",
+        "WAITING_FOR_USER, the model asks",
+    ],
+)
+async def test_without_its_agent_a_message_closes_calls_unless_it_is_their_answer(
+    stage: Stage, state: str, how: str
+) -> None:
+    turn = await without_its_agent(stage, state)
+    offered = {each["command"]: each["enabled"] for each in turn["actions"]}
+    is_answer = how == "MESSAGE" and state.endswith("the model asks")
+
+    if how == "MESSAGE":
+        path = f"/conversations/{turn['conversationId']}/messages"
+        sent = await stage.rig.post(path, {"content": "never mind"})
+    else:
+        sent = await stage.answer(turn, how, message={"content": "never mind"})
+
+    assert offered[how] is not is_answer
+    now = await stage.rig.service.turn(turn["turnId"])
+    if is_answer:
+        assert_problem(sent, 409, "agent_version_unavailable")
+        assert now == turn
+    else:
+        assert (sent.status_code, now["status"], now["waits"]) == (202, "RUNNING", [])
+        cancelled = await stage.rig.post(f"/turns/{turn['turnId']}/cancel")
+        assert cancelled.status_code == 202
 
 
 @pytest.mark.parametrize(
