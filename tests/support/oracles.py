@@ -19,6 +19,7 @@ import orjson
 
 from app.ports import JournalRow
 from app.providers import strict_history
+from app.providers.openai_messages import as_sent
 from app.store.message_rows import decode_message
 from app.store.pool import Database, connected
 from app.store.turns import PostgresTurns
@@ -155,7 +156,7 @@ def check_history(record: Record) -> None:
     """A strict provider would take this conversation, were it asked once more."""
     if record.turn.open_calls:
         return  # then it is not asked
-    said = [orjson.loads(body) for body in record.history]
+    said = [orjson.loads(as_sent(body, "somebody else")) for body in record.history]
     asked = [*said, {"role": "user", "content": "And now?"}]
     assert strict_history.check_history(asked) is None
 
