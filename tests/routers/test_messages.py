@@ -352,13 +352,13 @@ async def test_the_transcript_comes_in_pages_that_stand_still_while_it_grows(rig
     for text in ("one", "two", "three"):
         await rig.service.send(conversation, text, agentId="clerk")
     seen: list[dict[str, Any]] = []
-    page = await page_of(rig, path, limit=2, cursor=None)
+    page = await page_of(rig.client, path, limit=2, cursor=None)
 
     while page["nextCursor"] is not None:
         seen += page["items"]
         if len(seen) == 2:
             await rig.service.send(conversation, "four")
-        page = await page_of(rig, path, limit=2, cursor=page["nextCursor"])
+        page = await page_of(rig.client, path, limit=2, cursor=page["nextCursor"])
     seen += page["items"]
 
     assert [item["position"] for item in seen] == list(range(8))

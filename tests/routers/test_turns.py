@@ -198,14 +198,16 @@ async def test_pages_have_no_gap_and_no_repeat_while_turns_are_added(rig: Rig) -
     cursor: str | None = None
 
     for _ in range(2):
-        page = await page_of(rig, "/turns", limit=2, cursor=cursor, conversationId=conversation)
+        page = await page_of(
+            rig.client, "/turns", limit=2, cursor=cursor, conversationId=conversation
+        )
         seen += [item["turnId"] for item in page["items"]]
         cursor = page["nextCursor"]
         await rig.completed(conversation)
 
     assert seen == made[::-1]
     assert cursor is not None
-    rest = await page_of(rig, "/turns", limit=2, cursor=cursor, conversationId=conversation)
+    rest = await page_of(rig.client, "/turns", limit=2, cursor=cursor, conversationId=conversation)
     assert rest["items"] == []
 
 

@@ -180,10 +180,10 @@ async def test_a_takeover_is_a_run_of_its_own_without_a_message(
         await eventually(is_asked_again)
         await let_claims_run_out(one.dsn)
         second = await one.claim()
-        diary.lines.clear()
-        await one.drive(second)
         driving.cancel()
         await asyncio.gather(driving, return_exceptions=True)
+        diary.lines.clear()
+        await one.drive(second)
         record = await one.checked(turn_id)
 
     assert diary.lines == ["before_run again", "before_model 3", "after_run COMPLETED"]
