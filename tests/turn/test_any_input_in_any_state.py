@@ -499,8 +499,9 @@ class AnyInputInAnyState(RuleBasedStateMachine):
         return frozenset(call.call_id for answer in answers for call in answer.tool_calls)
 
     def _failure_id(self) -> FailureId:
+        """None that the story has which brought the turn here."""
         self.failures += 1
-        return FailureId(f"{self.told.turn.identity.turn_id}-f{self.failures}")
+        return FailureId(f"{self.told.turn.identity.turn_id}-any{self.failures}")
 
 
 _A_MESSAGE = a_message()
