@@ -1,9 +1,10 @@
 """What the demo model sees of a conversation: the turn it is in, and nothing else."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from app.providers.wire_json import JsonObject, as_array, as_object, as_text
+from app.turn.resume_notices import NOTICE_TEXTS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +46,7 @@ def turn_so_far(messages: Sequence[JsonObject]) -> TurnSoFar:
     names = dict(name for message in answers for name in _call_names(message))
     return TurnSoFar(
         begins_at=start,
-        asked=tuple(_text(message) for message in turn if message.get("role") == "user"),
+        asked=tuple(_asked(turn)),
         answers=len(answers),
         results=tuple(
             (names.get(as_text(message.get("tool_call_id")), ""), as_text(message.get("content")))
@@ -53,6 +54,12 @@ def turn_so_far(messages: Sequence[JsonObject]) -> TurnSoFar:
             if message.get("role") == "tool"
         ),
     )
+
+
+def _asked(turn: Sequence[JsonObject]) -> Iterator[str]:
+    """What the user has said; a notice of the service comes in the same role and asks nothing."""
+    said = (_text(message) for message in turn if message.get("role") == "user")
+    return (text for text in said if text not in NOTICE_TEXTS)
 
 
 def _ends_a_turn(message: JsonObject) -> bool:

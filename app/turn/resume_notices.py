@@ -19,6 +19,7 @@ _WORDS: Mapping[str, tuple[NoticeCause, str]] = {
         "Your last answer reached its greatest length. Go on where it ends; repeat nothing of it.",
     ),
 }
+NOTICE_TEXTS = frozenset(text for _, text in _WORDS.values())
 
 
 def notices(kind: str) -> tuple[NoticeMessage, ...]:

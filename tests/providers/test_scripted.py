@@ -8,6 +8,7 @@ from app.ports import ReasoningDelta, TextDelta
 from app.providers.demo_script import HELP
 from app.providers.scripted import ScriptedModel, words
 from app.providers.strict_history import check_history
+from app.turn.resume_notices import NOTICE_TEXTS
 from app.turn.transcript import ModelAnswer, StopReason
 from tests.providers.asking import (
     a_request,
@@ -81,6 +82,15 @@ async def test_a_conversation_of_several_turns_is_well_formed() -> None:
     history += [asking_for(asked), *demo_results(asked)]
 
     assert check_history(json.loads(json.dumps(history))) is None
+
+
+@pytest.mark.parametrize("notice", sorted(NOTICE_TEXTS))
+async def test_a_notice_of_the_service_asks_nothing_by_itself(notice: str) -> None:
+    alone = await answer_of(MODEL, demo_request(user("/slow")))
+    noticed = await answer_of(MODEL, demo_request(user("/slow"), user(notice)))
+
+    assert noticed.text == alone.text
+    assert noticed.tool_calls == alone.tool_calls == ()
 
 
 async def test_the_same_request_always_gets_the_same_answer() -> None:
