@@ -8,11 +8,11 @@ from typing import Literal, Protocol, TypeAlias
 from app.ports.records import AuditEntry, KeptReply, Scope, StoredTurn
 from app.turn.ids import ActorId, AgentId, CallId, ConversationId, TurnId
 from app.turn.open_calls import OpenCall
-from app.turn.state import (
+from app.turn.state import Turn
+from app.turn.states import (
     Paused,
     RetryScheduled,
     ToolRetryScheduled,
-    Turn,
     WaitingForModel,
     WaitingForUser,
 )

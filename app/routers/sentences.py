@@ -9,15 +9,8 @@ from datetime import datetime
 from typing import Literal, TypeAlias
 
 from app.turn.failures import FailureRecord, FailureType, TokenLimitPhase
-from app.turn.state import (
-    Failed,
-    LimitReached,
-    Paused,
-    Ready,
-    Turn,
-    WaitingForCalls,
-    WaitingForUser,
-)
+from app.turn.state import Turn
+from app.turn.states import Failed, LimitReached, Paused, Ready, WaitingForCalls, WaitingForUser
 from app.turn.status import PauseCause
 
 _QUALITY = re.compile(r"q=([01](?:\.\d{0,3})?)")

@@ -16,7 +16,8 @@ from app.routers.wait_schemas import WaitOutput, suspension_of, wait_outputs
 from app.routers.wire import Output, is_absent
 from app.services.principal import Principal
 from app.turn.actions import Action
-from app.turn.state import Completed, Paused, Turn
+from app.turn.state import Turn
+from app.turn.states import Completed, Paused
 from app.turn.status import Cursor, LimitName, PauseCause, Status
 from app.turn.transcript import StopReason
 

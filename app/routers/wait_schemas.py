@@ -15,7 +15,8 @@ from app.services.principal import Principal
 from app.turn.agent import OnExpiry, WaitPolicy
 from app.turn.ids import TurnId
 from app.turn.open_calls import OpenCall
-from app.turn.state import State, Turn, WaitingForUser
+from app.turn.state import Turn
+from app.turn.states import State, WaitingForUser
 from app.turn.waits import ApprovalStage, ApprovalWait, ExternalWait, FormWait
 
 

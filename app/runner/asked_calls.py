@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 
 from app.ports import TurnStore
 from app.turn.events import Event, ModelCompleted
-from app.turn.evolve import JournalError
 from app.turn.ids import CallId
+from app.turn.journal import JournalError
 from app.turn.state import Turn
 from app.turn.transcript import AssistantMessage
 

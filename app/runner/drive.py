@@ -45,12 +45,13 @@ from app.runner.tasks import unless
 from app.runner.tool_calls import ToolRound
 from app.runner.transcript import Transcript
 from app.turn import inputs as i
-from app.turn.evolve import JournalError
 from app.turn.evolve_calls import asked_at
 from app.turn.failures import RequestRefused
 from app.turn.ids import AttemptId, FailureId
+from app.turn.journal import JournalError
 from app.turn.next_step import CallModel, RecoverLostStep, Rest, RunTools, next_step
-from app.turn.state import CallingModel, RunningTools, Turn
+from app.turn.state import Turn
+from app.turn.states import CallingModel, RunningTools
 
 _LOOK_SECONDS = 1.5
 """How often a running model call looks for a cancellation when no hint comes."""

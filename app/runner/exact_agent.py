@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from app.ports import AgentCatalog, LoadedAgent
 from app.turn.agent import Agent
-from app.turn.evolve import JournalError
 from app.turn.ids import Identity
+from app.turn.journal import JournalError
 from app.turn.state import Turn
 
 

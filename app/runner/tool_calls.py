@@ -14,7 +14,7 @@ from app.turn.agent import Effect
 from app.turn.ids import CallId, TurnId, idempotency_key
 from app.turn.inputs import FinishedCall
 from app.turn.open_calls import OpenCall
-from app.turn.state import RunningTools
+from app.turn.states import RunningTools
 
 _TOGETHER_SECONDS = 0.005
 """Calls that end within this time of one another are stored together."""

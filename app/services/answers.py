@@ -14,7 +14,8 @@ from app.services.errors import FormInvalid
 from app.services.found import get_turn, require_agent
 from app.turn.ids import CallId, MessageId, TurnId
 from app.turn.inputs import FormData, UserInput
-from app.turn.state import Turn, WaitingForUser
+from app.turn.state import Turn
+from app.turn.states import WaitingForUser
 from app.turn.status import BLOCKED
 from app.turn.transcript import TextPart, UserMessage
 from app.turn.waits import FormWait, is_late

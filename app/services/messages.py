@@ -35,7 +35,7 @@ from app.services.opening import open_turn
 from app.turn.errors import Rejected, TurnTerminal
 from app.turn.ids import MessageId, TurnId
 from app.turn.inputs import Replan
-from app.turn.state import WaitingForCalls
+from app.turn.states import WaitingForCalls
 from app.turn.status import BLOCKED
 from app.turn.transcript import ContentPart, UserMessage
 

@@ -24,7 +24,8 @@ from app.turn.errors import CorrelationMismatch, TurnNotBlocked, TurnTerminal
 from app.turn.ids import ConversationId, FailureId
 from app.turn.inputs import Resume, RetryModel
 from app.turn.resume_point import NotResumable, Resumable, ResumePoint, of_active, of_ended
-from app.turn.state import Paused, Turn, WaitingForModel
+from app.turn.state import Turn
+from app.turn.states import Paused, WaitingForModel
 
 _MOST_TRIES = 10
 _ACTION = "RESUME_CONVERSATION"

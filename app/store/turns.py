@@ -43,7 +43,8 @@ from app.store.turn_codec import (
 )
 from app.turn.failures import FailureRecord
 from app.turn.ids import ConversationId, FailureId, TurnId
-from app.turn.state import Completed, Turn
+from app.turn.state import Turn
+from app.turn.states import Completed
 from app.turn.status import Status
 from app.turn.transcript import AssistantMessage, Message
 

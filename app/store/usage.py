@@ -13,7 +13,7 @@ from app.ports import Commit, Figure, Scope, Spending
 from app.store.pool import Database, Row
 from app.turn.events import ModelCompleted, ModelFailed, ModelStopped
 from app.turn.ids import AgentId
-from app.turn.state import CallingModel
+from app.turn.states import CallingModel
 from app.turn.transcript import Usage
 
 SUMS = """

@@ -14,12 +14,12 @@ from app.turn.decide_calls import asks_in_words, keeps_out_messages
 from app.turn.decide_queue import is_full
 from app.turn.failures import FailureType
 from app.turn.ids import CallId, FailureId
-from app.turn.state import (
+from app.turn.state import Turn
+from app.turn.states import (
     Paused,
     Ready,
     RetryScheduled,
     ToolRetryScheduled,
-    Turn,
     WaitingForCalls,
     WaitingForModel,
     WaitingForUser,

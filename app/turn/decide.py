@@ -38,7 +38,8 @@ from app.turn.judging import by_call
 from app.turn.next_step import RecoverLostStep, Rest, next_step
 from app.turn.outside import with_cancel_requests
 from app.turn.resuming import resumed
-from app.turn.state import CallingModel, RetryScheduled, RunningTools, ToolRetryScheduled, Turn
+from app.turn.state import Turn
+from app.turn.states import CallingModel, RetryScheduled, RunningTools, ToolRetryScheduled
 from app.turn.steps import begin_next, cancelled, end_step, failed, then_begin
 
 

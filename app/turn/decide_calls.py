@@ -36,7 +36,8 @@ from app.turn.ids import CallId
 from app.turn.open_calls import OpenCall
 from app.turn.rejections import rejected
 from app.turn.resuming import does_not_fit, named, resumed_if_due
-from app.turn.state import Turn, WaitingForCalls
+from app.turn.state import Turn
+from app.turn.states import WaitingForCalls
 from app.turn.status import BLOCKED, ResumedBy
 from app.turn.transcript import Outcome, TextPart, ToolResult, UserMessage, text_of
 from app.turn.waits import ApprovalWait, ExternalWait, FormWait, Wait, is_late

@@ -25,7 +25,8 @@ from app.turn.evolve import advance
 from app.turn.failures import FailureRecord, FailureType, ModelFailure, TokenLimitPhase
 from app.turn.questions import asking
 from app.turn.retry import retry_due_at
-from app.turn.state import CallingModel, Turn
+from app.turn.state import Turn
+from app.turn.states import CallingModel
 from app.turn.steering import can_be_steered
 from app.turn.steps import cancelled, end_step, failed, remaining_iterations, then_begin
 from app.turn.stored_calls import as_stored

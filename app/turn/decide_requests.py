@@ -20,12 +20,14 @@ from app.turn.errors import (
     TurnTerminal,
     WrongCommand,
 )
-from app.turn.evolve import advance, held_for
+from app.turn.evolve import advance
+from app.turn.evolve_stops import held_for
 from app.turn.interruption import interrupted, outcome_when_overtaken
 from app.turn.opening import suspended
 from app.turn.resume_notices import told_to_begin_again
 from app.turn.resuming import does_not_fit, resumed
-from app.turn.state import (
+from app.turn.state import Turn
+from app.turn.states import (
     CallingModel,
     Cancelled,
     Paused,
@@ -33,7 +35,6 @@ from app.turn.state import (
     RetryScheduled,
     RunningTools,
     ToolRetryScheduled,
-    Turn,
     WaitingForCalls,
     WaitingForModel,
     WaitingForUser,

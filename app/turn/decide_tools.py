@@ -34,7 +34,8 @@ from app.turn.open_calls import OpenCall
 from app.turn.opening import opened, wait_for
 from app.turn.questions import told_to_the_model
 from app.turn.retry import jittered
-from app.turn.state import RunningTools, Turn
+from app.turn.state import Turn
+from app.turn.states import RunningTools
 from app.turn.status import RoundFailure
 from app.turn.steps import end_step, failed, then_begin
 from app.turn.transcript import Outcome, ToolResult

@@ -16,12 +16,12 @@ from app.turn.evolve import advance
 from app.turn.next_step import Rest, next_step
 from app.turn.questions import asking, is_late
 from app.turn.resuming import resumed
-from app.turn.state import (
+from app.turn.state import Turn
+from app.turn.states import (
     CallingModel,
     RetryScheduled,
     RunningTools,
     ToolRetryScheduled,
-    Turn,
     WaitingForUser,
 )
 from app.turn.status import PauseCause

@@ -6,37 +6,27 @@ not the journal of this turn, which is a fault of ours (`JournalError`).
 
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import datetime, timedelta
 
 from app.turn import events as e
-from app.turn.evolve_calls import asked_at, call_changed, failing, without_call
+from app.turn.evolve_calls import call_changed, failing, without_call
+from app.turn.evolve_model import added, model_changed
+from app.turn.evolve_stops import stop_changed
 from app.turn.evolve_waits import wait_changed
-from app.turn.open_calls import OpenCall
-from app.turn.state import (
-    CallingModel,
+from app.turn.journal import JournalError
+from app.turn.state import Turn
+from app.turn.states import (
     Cancelled,
     Completed,
     Failed,
     LimitReached,
     ModelDue,
-    Paused,
     Ready,
-    RetryScheduled,
     RunningTools,
     Terminal,
-    ToolRetryScheduled,
     ToolsDue,
-    Turn,
-    WaitingForCalls,
-    WaitingForModel,
-    WaitingForUser,
 )
-from app.turn.status import LimitName, ResumedBy
-from app.turn.transcript import NoticeMessage, Usage, UserMessage
-
-
-class JournalError(RuntimeError):
-    """A journal that no turn can have had."""
+from app.turn.status import LimitName
+from app.turn.transcript import NoticeMessage, UserMessage
 
 
 def begin(event: e.TurnStarted) -> Turn:
@@ -82,7 +72,7 @@ def evolve(turn: Turn, event: e.Event) -> Turn:
 def _changed(turn: Turn, event: e.Event) -> Turn:  # noqa: C901, PLR0912 - it only routes
     match event:
         case e.ModelStarted() | e.ModelText() | e.ModelReasoning() | e.ModelCompleted():
-            return _model_changed(turn, event)
+            return model_changed(turn, event)
         case e.ToolRequested() | e.ToolStarted() | e.ToolAttemptFailed():
             return call_changed(turn, event)
         case e.ToolInterrupted(position=position) if isinstance(turn.state, Ready):
@@ -116,7 +106,7 @@ def _changed(turn: Turn, event: e.Event) -> Turn:  # noqa: C901, PLR0912 - it on
         ):
             return wait_changed(turn, event)
         case e.TurnSuspended() | e.RetryWasScheduled() | e.TurnPaused() | e.TurnResumed():
-            return _wait_changed(turn, event)
+            return stop_changed(turn, event)
         case e.InputQueued() | e.InputPromoted() | e.InputWithdrawn():
             return _queue_changed(turn, event)
         case e.StepRecovered():
@@ -129,13 +119,13 @@ def _changed(turn: Turn, event: e.Event) -> Turn:  # noqa: C901, PLR0912 - it on
             return replace(turn, counters=turn.counters.plus(steps=1), unread=(), is_taken_up=True)
         case e.ModelFailed():
             counters = turn.counters.plus(model_failures=1)
-            return replace(turn, counters=counters, usage=_added(turn.usage, event.usage))
+            return replace(turn, counters=counters, usage=added(turn.usage, event.usage))
         case e.CancellationRequested():
             return replace(turn, cancel_requested=True)
         case e.PauseRequested():
             return replace(turn, pause_requested=True)
         case e.ModelStopped():
-            return replace(turn, usage=_added(turn.usage, event.usage))
+            return replace(turn, usage=added(turn.usage, event.usage))
         case e.StepCompleted():
             return turn
         case _:
@@ -180,34 +170,6 @@ def _ended(
             raise JournalError(message)
 
 
-def _model_changed(
-    turn: Turn, event: e.ModelStarted | e.ModelText | e.ModelReasoning | e.ModelCompleted
-) -> Turn:
-    match event:
-        case e.ModelStarted(attempt_id=attempt_id):
-            counters = turn.counters.plus(model_attempts=1)
-            return replace(turn, state=CallingModel(attempt_id=attempt_id), counters=counters)
-        case e.ModelText(offset=offset, text=text):
-            stored = offset + len(text)
-            return replace(turn, state=replace(_calling(turn), text_stored=stored))
-        case e.ModelReasoning(offset=offset, text=text):
-            stored = offset + len(text)
-            return replace(turn, state=replace(_calling(turn), reasoning_stored=stored))
-        case e.ModelCompleted():
-            return _answered(turn, event)
-
-
-def _answered(turn: Turn, event: e.ModelCompleted) -> Turn:
-    counters = replace(turn.counters.plus(model_successes=1), consecutive_retries=0)
-    return replace(
-        turn,
-        state=ModelDue(),
-        next_position=turn.next_position if event.position is None else event.position + 1,
-        counters=counters,
-        usage=_added(turn.usage, event.usage),
-    )
-
-
 def _said(turn: Turn, event: e.MessageAdded) -> Turn:
     cause = event.message.cause if isinstance(event.message, NoticeMessage) else None
     is_users = isinstance(event.message, UserMessage)
@@ -218,131 +180,6 @@ def _said(turn: Turn, event: e.MessageAdded) -> Turn:
         told_at=event.position if cause == "retry_response" else turn.told_at,
         unread=(*turn.unread, event.position) if is_users else turn.unread,
     )
-
-
-def _wait_changed(
-    turn: Turn, event: e.TurnSuspended | e.RetryWasScheduled | e.TurnPaused | e.TurnResumed
-) -> Turn:
-    match event:
-        case e.TurnSuspended(question=str(question)):
-            return _asked(turn, question, event)
-        case e.TurnSuspended():
-            return replace(turn, state=_suspended(turn, event))
-        case e.RetryWasScheduled(due_at=due_at):
-            return _scheduled(turn, due_at)
-        case e.TurnPaused():
-            return replace(
-                turn,
-                state=_paused(turn, event),
-                pause_requested=False,
-                waited=turn.waited + held_for(turn, at=event.requested_at),
-            )
-        case e.TurnResumed(command_type="RUN", waited=waited):
-            return replace(turn, state=Ready(), waited=turn.waited + waited)
-        case e.TurnResumed():
-            return _resumed(turn, event)
-
-
-def held_for(turn: Turn, *, at: datetime) -> timedelta:
-    """How long the turn has been on hold at the moment `at`; nothing when it is not."""
-    return max(at - turn.created_at, timedelta(0)) if turn.is_held else timedelta(0)
-
-
-def _asked(turn: Turn, question: str, event: e.TurnSuspended) -> Turn:
-    """Everything that was to be asked has been; what the asking hook has read is read."""
-    calls = turn.open_calls
-    state = WaitingForUser(
-        question=question,
-        requested_at=event.requested_at,
-        asked_at=asked_at(turn) if calls else None,
-        calls=calls,
-        policy=event.policy,
-    )
-    unread = turn.unread[event.heard :]
-    return replace(turn, state=state, questions=(), unread=unread, is_taken_up=True)
-
-
-def _paused(turn: Turn, event: e.TurnPaused) -> Paused:
-    calls = tuple(replace(call, in_flight=False) for call in turn.open_calls)
-    return Paused(
-        cause=event.cause,
-        requested_at=event.requested_at,
-        limit=event.limit,
-        asked_at=asked_at(turn) if calls else None,
-        calls=calls,
-        text_kept=_has_text(turn),
-    )
-
-
-def _has_text(turn: Turn) -> bool:
-    return isinstance(turn.state, CallingModel) and turn.state.text_stored > 0
-
-
-def _resumed(turn: Turn, event: e.TurnResumed) -> Turn:
-    """On at the cursor: what is still open is run, else the model is called.
-
-    What the user says meanwhile takes the place of a question that was still to be asked.
-    """
-    is_retry = event.command_type == "RETRY"
-    is_said = event.command_type in {"USER_MESSAGE", "REPLAN_WITH_MESSAGE"}
-    kept = turn.counters.consecutive_retries if is_retry else 0
-    # Whoever goes on before a retry is due wants it now.
-    calls = turn.open_calls if is_retry else _begun_anew(turn, event.command_type)
-    return replace(
-        turn,
-        state=ToolsDue(asked_at=asked_at(turn), calls=calls) if calls else ModelDue(),
-        limits=event.limits or turn.limits,
-        model=event.model or turn.model,
-        waited=turn.waited + event.waited,
-        questions=() if is_said else turn.questions,
-        counters=replace(turn.counters, consecutive_retries=kept),
-    )
-
-
-def _begun_anew(turn: Turn, command: ResumedBy) -> tuple[OpenCall, ...]:
-    """The calls, their chains of retries from the start.
-
-    A retry that is scheduled stays so when it is not what the command is about: another call's
-    answer has come.
-    """
-    is_elsewhere = isinstance(turn.state, ToolRetryScheduled) and command != "CONTINUE"
-    return tuple(
-        call if is_elsewhere and call.retry_at else replace(call, retry_at=None, retries=0)
-        for call in turn.open_calls
-    )
-
-
-def _suspended(
-    turn: Turn, event: e.TurnSuspended
-) -> WaitingForModel | ToolRetryScheduled | WaitingForCalls:
-    if event.record is not None:
-        return WaitingForModel(
-            record=event.record, requested_at=event.requested_at, text_kept=_has_text(turn)
-        )
-    if event.call_id is not None:
-        return WaitingForCalls(
-            requested_at=event.requested_at, asked_at=asked_at(turn), calls=turn.open_calls
-        )
-    if event.next_runnable_at is None:
-        message = "a tool's retry has a time"
-        raise JournalError(message)
-    return ToolRetryScheduled(
-        requested_at=event.requested_at,
-        due_at=event.next_runnable_at,
-        asked_at=asked_at(turn),
-        calls=turn.open_calls,
-    )
-
-
-def _scheduled(turn: Turn, due_at: datetime) -> Turn:
-    if isinstance(turn.state, ToolRetryScheduled):
-        return turn  # each of its retries was counted when its attempt failed
-    if not isinstance(turn.state, WaitingForModel):
-        message = "RETRY_SCHEDULED follows TURN_SUSPENDED"
-        raise JournalError(message)
-    waiting = turn.state
-    state = RetryScheduled(record=waiting.record, requested_at=waiting.requested_at, due_at=due_at)
-    return replace(turn, state=state, counters=turn.counters.plus(retries=1, consecutive_retries=1))
 
 
 def _recovered(turn: Turn) -> Turn:
@@ -356,22 +193,3 @@ def _recovered(turn: Turn) -> Turn:
         calls = tuple(replace(call, in_flight=False) for call in turn.state.calls)
         return replace(turn, state=ToolsDue(asked_at=turn.state.asked_at, calls=calls))
     return replace(turn, state=ModelDue())
-
-
-def _calling(turn: Turn) -> CallingModel:
-    if isinstance(turn.state, CallingModel):
-        return turn.state
-    message = "text of a model that was not called"
-    raise JournalError(message)
-
-
-def _added(total: Usage, more: Usage) -> Usage:
-    return Usage(
-        input_tokens=_sum(total.input_tokens, more.input_tokens),
-        cached_input_tokens=_sum(total.cached_input_tokens, more.cached_input_tokens),
-        output_tokens=_sum(total.output_tokens, more.output_tokens),
-    )
-
-
-def _sum(total: int | None, more: int | None) -> int | None:
-    return total if more is None else (total or 0) + more

@@ -5,13 +5,13 @@ from dataclasses import replace
 from app.turn import events as e
 from app.turn.ids import CallId
 from app.turn.open_calls import OpenCall
-from app.turn.state import (
+from app.turn.state import Turn
+from app.turn.states import (
     ModelDue,
     Paused,
     RunningTools,
     ToolRetryScheduled,
     ToolsDue,
-    Turn,
     WaitingForCalls,
     WaitingForUser,
 )

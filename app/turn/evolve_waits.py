@@ -7,12 +7,12 @@ from app.turn import events as e
 from app.turn.evolve_calls import asked_at, failing
 from app.turn.ids import CallId
 from app.turn.open_calls import OpenCall
-from app.turn.state import (
+from app.turn.state import Turn
+from app.turn.states import (
     Paused,
     RunningTools,
     ToolRetryScheduled,
     ToolsDue,
-    Turn,
     WaitingForCalls,
     WaitingForUser,
 )

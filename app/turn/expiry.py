@@ -17,7 +17,8 @@ from app.turn.interruption import interrupted
 from app.turn.open_calls import OpenCall
 from app.turn.questions import is_late
 from app.turn.resuming import resumed, resumed_if_due
-from app.turn.state import RunningTools, Turn, WaitingForUser
+from app.turn.state import Turn
+from app.turn.states import RunningTools, WaitingForUser
 from app.turn.steps import cancelled, failed
 from app.turn.transcript import InterruptionReason, NoticeMessage, Outcome
 from app.turn.waits import Wait, is_over

@@ -17,6 +17,11 @@ from app.turn.events import (
 from app.turn.status import Status
 from app.turn.transcript import AssistantMessage, Message
 
+
+class JournalError(RuntimeError):
+    """A journal that no turn can have had."""
+
+
 Interruption: TypeAlias = ToolInterrupted | ToolSkipped
 """Events that answer a call without a result of its tool; each leaves a record."""
 

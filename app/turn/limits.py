@@ -11,7 +11,8 @@ from datetime import datetime, timedelta
 
 from app.turn.agent import Agent, Limits
 from app.turn.judging import kind_of
-from app.turn.state import RunningTools, ToolsDue, Turn
+from app.turn.state import Turn
+from app.turn.states import RunningTools, ToolsDue
 from app.turn.status import LimitName
 from app.turn.transcript import Usage
 

@@ -9,7 +9,8 @@ from datetime import datetime
 from typing import TypeAlias
 
 from app.turn.ids import AttemptId
-from app.turn.state import (
+from app.turn.state import Turn
+from app.turn.states import (
     CallingModel,
     ModelDue,
     Ready,
@@ -17,7 +18,6 @@ from app.turn.state import (
     RunningTools,
     ToolRetryScheduled,
     ToolsDue,
-    Turn,
 )
 
 

@@ -8,7 +8,8 @@ from datetime import datetime
 
 from app.turn import events as e
 from app.turn.agent import WaitPolicy
-from app.turn.state import Turn, WaitingForUser
+from app.turn.state import Turn
+from app.turn.states import WaitingForUser
 from app.turn.transcript import QuestionMessage
 
 

@@ -25,7 +25,8 @@ from app.turn.agent import Agent, Effect
 from app.turn.evolve import advance
 from app.turn.interruption import interrupted
 from app.turn.open_calls import OpenCall
-from app.turn.state import CallingModel, RunningTools, Turn
+from app.turn.state import Turn
+from app.turn.states import CallingModel, RunningTools
 from app.turn.steps import failed, then_begin
 from app.turn.transcript import InterruptionReason, Outcome
 

@@ -6,7 +6,8 @@ Once: as long as it has not answered, the notice at the end of the transcript st
 from collections.abc import Mapping
 
 from app.turn import events as e
-from app.turn.state import Paused, Turn, WaitingForModel
+from app.turn.state import Turn
+from app.turn.states import Paused, WaitingForModel
 from app.turn.transcript import NoticeCause, NoticeMessage
 
 _WORDS: Mapping[str, tuple[NoticeCause, str]] = {

@@ -21,7 +21,8 @@ from typing import Literal, TypeAlias
 
 from app.turn.ids import CallId, FailureId
 from app.turn.recovery import foreseen
-from app.turn.state import CallingModel, Completed, Failed, Paused, Turn, WaitingForModel
+from app.turn.state import Turn
+from app.turn.states import CallingModel, Completed, Failed, Paused, WaitingForModel
 from app.turn.transcript import (
     AssistantMessage,
     ClosingMessage,

@@ -9,7 +9,8 @@ from app.turn.begin_tools import has_due
 from app.turn.errors import Rejected, TurnNotBlocked, TurnTerminal, WrongCommand
 from app.turn.evolve import advance
 from app.turn.ids import CallId
-from app.turn.state import Blocked, ToolRetryScheduled, Turn, WaitingForCalls
+from app.turn.state import Turn
+from app.turn.states import Blocked, ToolRetryScheduled, WaitingForCalls
 from app.turn.status import ResumedBy, Status
 
 

@@ -1,217 +1,38 @@
-"""What a turn is: one class per state, each holding exactly what that state knows.
+"""What a turn is: its state, and what is true of it in every state.
 
-`status` and `cursor` are properties of the state, so they can never disagree with it. A state
-belongs to the status RUNNING in four forms, which differ in what has been *begun*:
-
-    ModelDue      the next thing is a model call; none is begun
-    CallingModel  a model call is begun, its begin mark is stored
-    ToolsDue      the next thing is to run tools; none is begun
-    RunningTools  at least one tool is begun
-
-Whoever picks up a turn in `CallingModel` or `RunningTools` without having begun that step itself
-knows that the step is lost (`app.turn.recovery`).
+`status` and `cursor` are properties of the state, so they can never disagree with it.
 """
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Literal, TypeAlias
 
-from app.turn.agent import Agent, Limits, WaitPolicy
+from app.turn.agent import Agent, Limits
 from app.turn.counters import Counters
 from app.turn.failures import FailureRecord
 from app.turn.ids import AttemptId, Identity, TurnId
 from app.turn.open_calls import OpenCall
 from app.turn.queued_input import QueuedInput
-from app.turn.status import (
-    TERMINAL,
-    Cursor,
-    LimitName,
-    PauseCause,
-    RoundFailure,
-    Status,
-    SuspensionType,
+from app.turn.states import (
+    CallingModel,
+    Cancelled,
+    Completed,
+    Failed,
+    LimitReached,
+    Paused,
+    Ready,
+    RetryScheduled,
+    RunningTools,
+    State,
+    ToolRetryScheduled,
+    ToolsDue,
+    WaitingForCalls,
+    WaitingForModel,
+    WaitingForUser,
+    status_of,
 )
-from app.turn.transcript import StopReason, Usage, UserMessage
+from app.turn.status import TERMINAL, Cursor, Status, SuspensionType
+from app.turn.transcript import Usage, UserMessage
 from app.turn.waits import WAITING, unheeded_end
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ready:
-    held: bool = False
-    """No worker takes the turn before somebody says `RUN` (T11a)."""
-    kind: Literal["ready"] = "ready"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelDue:
-    kind: Literal["model_due"] = "model_due"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallingModel:
-    attempt_id: AttemptId
-    text_stored: int = 0
-    """Code points of the answer that are stored as events."""
-    reasoning_stored: int = 0
-    kind: Literal["calling_model"] = "calling_model"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolsDue:
-    asked_at: int
-    """Where the message that asked for the calls stands in the transcript."""
-    calls: tuple[OpenCall, ...]
-    kind: Literal["tools_due"] = "tools_due"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunningTools:
-    attempt_id: AttemptId
-    asked_at: int
-    calls: tuple[OpenCall, ...]
-    """All calls of the round without a result, in declared order."""
-    is_failing: bool = False
-    """It is decided that the turn fails once nothing is in flight."""
-    failure: RoundFailure = "tool_failed"
-    """As what, if it does."""
-    kind: Literal["running_tools"] = "running_tools"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetryScheduled:
-    """A failed model call is tried again by itself at `due_at`."""
-
-    record: FailureRecord
-    requested_at: datetime
-    due_at: datetime
-    kind: Literal["retry_scheduled"] = "retry_scheduled"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolRetryScheduled:
-    """A failed tool is tried again by itself at `due_at`; no call is in flight."""
-
-    requested_at: datetime
-    due_at: datetime
-    asked_at: int
-    calls: tuple[OpenCall, ...]
-    kind: Literal["tool_retry_scheduled"] = "tool_retry_scheduled"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WaitingForModel:
-    record: FailureRecord
-    requested_at: datetime
-    text_kept: bool = False  # of the failed answer, and no answer
-    kind: Literal["waiting_for_model"] = "waiting_for_model"
-
-    @property
-    def retry_at(self) -> datetime | None:
-        """When the provider said it takes requests again; `None` when it did not say."""
-        wait = self.record.failure.retry_after
-        return None if wait is None else self.record.occurred_at + wait
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WaitingForUser:
-    """A plain question was put to the user; what they say next is the answer."""
-
-    question: str
-    requested_at: datetime
-    asked_at: int | None = None
-    calls: tuple[OpenCall, ...] = ()
-    """Calls that are due once the answer is there; none of them is in flight."""
-    policy: WaitPolicy = field(default_factory=WaitPolicy)
-    is_expired: bool = False
-    """The time for an answer is over, and the policy keeps the question (`keep`)."""
-    kind: Literal["waiting_for_user"] = "waiting_for_user"
-
-    @property
-    def expires_at(self) -> datetime | None:
-        """When the time for an answer is over; `None`: never."""
-        timeout = self.policy.timeout
-        return None if timeout is None else self.requested_at + timeout
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WaitingForCalls:
-    """At least one call waits for somebody; the others wait for that, none is in flight.
-
-    What the turn waits for is what the first of them in declared order waits for.
-    """
-
-    requested_at: datetime
-    asked_at: int
-    calls: tuple[OpenCall, ...]
-    kind: Literal["waiting_for_calls"] = "waiting_for_calls"
-
-    @property
-    def first(self) -> OpenCall:
-        """The first call whose wait is open.
-
-        Raises:
-            StopIteration: none is: the state is between two events of one commit.
-        """
-        return next(call for call in self.calls if call.is_waiting)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Paused:
-    """Stopped where it stood; it goes on from there."""
-
-    cause: PauseCause
-    requested_at: datetime
-    limit: LimitName | None = None
-    """Which limit, when the cause is one."""
-    asked_at: int | None = None
-    calls: tuple[OpenCall, ...] = ()
-    """Calls that were asked for and not begun; none of them is in flight."""
-    text_kept: bool = False  # of the answer that the pause has cut off
-    kind: Literal["paused"] = "paused"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Completed:
-    stop_reason: StopReason
-    position: int | None
-    """Where the final answer stands in the transcript; `None` when the model said nothing."""
-    kind: Literal["completed"] = "completed"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failed:
-    reason: str
-    """A stable code, such as `request_refused`."""
-    kind: Literal["failed"] = "failed"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cancelled:
-    kind: Literal["cancelled"] = "cancelled"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LimitReached:
-    """Ended by one of its agent's limits."""
-
-    limit: LimitName
-    used: float
-    allowed: float
-    """Tokens, calls or steps; seconds for a duration."""
-    kind: Literal["limit_reached"] = "limit_reached"
-
-
-Running: TypeAlias = ModelDue | CallingModel | ToolsDue | RunningTools
-Blocked: TypeAlias = (
-    RetryScheduled
-    | ToolRetryScheduled
-    | WaitingForModel
-    | WaitingForUser
-    | WaitingForCalls
-    | Paused
-)
-Terminal: TypeAlias = Completed | Failed | Cancelled | LimitReached
-State: TypeAlias = Ready | Running | Blocked | Terminal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,7 +79,7 @@ class Turn:
 
     @property
     def status(self) -> Status:
-        return _status_of(self.state)
+        return status_of(self.state)
 
     @property
     def cursor(self) -> Cursor:
@@ -366,34 +187,3 @@ class Turn:
                 return record
             case _:
                 return None
-
-
-def _status_of(state: State) -> Status:  # noqa: C901, PLR0912 - it only routes
-    match state:
-        case Ready():
-            return Status.READY
-        case ModelDue() | CallingModel() | ToolsDue() | RunningTools():
-            return Status.RUNNING
-        case RetryScheduled() | ToolRetryScheduled():
-            return Status.RETRY_SCHEDULED
-        case WaitingForModel():
-            return Status.WAITING_FOR_MODEL
-        case WaitingForUser():
-            return Status.WAITING_FOR_USER
-        case WaitingForCalls():
-            first = next((call.wait for call in state.calls if call.is_waiting and call.wait), None)
-            return Status.RUNNING if first is None else WAITING[first.kind][1]
-        case Completed():
-            return Status.COMPLETED
-        case Failed():
-            return Status.FAILED
-        case Cancelled():
-            return Status.CANCELLED
-        case Paused():
-            return Status.PAUSED
-        case LimitReached(limit=LimitName.ITERATIONS):
-            return Status.MAX_ITERATIONS_REACHED
-        case LimitReached(limit=LimitName.STEPS):
-            return Status.MAX_STEPS_REACHED
-        case LimitReached():
-            return Status.BUDGET_EXCEEDED

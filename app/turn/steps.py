@@ -15,7 +15,8 @@ from app.turn.interruption import closing
 from app.turn.judging import NOTHING_JUDGED, Judged
 from app.turn.limits import Broken, broken_limit
 from app.turn.questions import asking
-from app.turn.state import ToolsDue, Turn
+from app.turn.state import Turn
+from app.turn.states import ToolsDue
 from app.turn.status import Cursor, LimitName, PauseCause
 from app.turn.steering import steered
 from app.turn.transcript import InterruptionReason

@@ -18,7 +18,7 @@ from app.services.principal import Principal, Role
 from app.services.turns import resume, wait_until_at_rest
 from app.turn.ids import ActorId, AgentId, ConversationId, MessageId, TenantId
 from app.turn.inputs import RetryModel
-from app.turn.state import WaitingForModel
+from app.turn.states import WaitingForModel
 from app.turn.status import Status
 from app.turn.transcript import AssistantMessage, NoticeMessage, Outcome, TextPart
 from tests.e2e.conftest import Stage

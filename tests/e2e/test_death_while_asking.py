@@ -17,7 +17,7 @@ from app.services.messages import post_message
 from app.services.turns import wait_until_at_rest
 from app.tools import tool
 from app.turn.ids import AgentId, ConversationId, MessageId
-from app.turn.state import WaitingForUser
+from app.turn.states import WaitingForUser
 from app.turn.status import Status
 from app.turn.transcript import Outcome, QuestionMessage, TextPart
 from tests.e2e.conftest import Stage

@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 
 from app.routers.sentences import sentence_for
-from app.turn.state import Failed
+from app.turn.states import Failed
 from app.turn.status import RoundFailure
 from tests.http.rig import Rig, fresh_id, outage
 from tests.routers.stage import Stage

@@ -14,7 +14,7 @@ from app.settings import Settings
 from app.tools import tool
 from app.turn.agent import Limits, RetryPolicy
 from app.turn.events import ModelText, ToolCompleted
-from app.turn.evolve import JournalError
+from app.turn.journal import JournalError
 from app.turn.status import Status
 from app.turn.transcript import ClosingMessage, Outcome
 from tests.support.bench import Bench, bench

@@ -17,7 +17,7 @@ from app.turn.agent import Limits
 from app.turn.events import ModelText
 from app.turn.failures import FailureType, ModelFailure
 from app.turn.inputs import Resume, RetryModel
-from app.turn.state import Failed, WaitingForModel, WaitingForUser
+from app.turn.states import Failed, WaitingForModel, WaitingForUser
 from app.turn.status import Status
 from app.turn.transcript import AssistantMessage, Outcome, QuestionMessage
 from tests.support.bench import CALLER, bench

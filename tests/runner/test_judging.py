@@ -14,7 +14,7 @@ from app.settings import Settings
 from app.tools import external_tool, request_user_input, tool
 from app.turn.ids import ActorId, CallId
 from app.turn.inputs import ApproveTool, RejectTool
-from app.turn.state import Failed
+from app.turn.states import Failed
 from app.turn.status import Status
 from app.turn.transcript import Outcome
 from app.turn.waits import ApprovalWait, fingerprint_of

@@ -6,7 +6,7 @@ from app.ports import Tool
 from app.settings import Settings
 from app.tools import tool
 from app.turn.agent import Limits
-from app.turn.state import ModelDue, ToolsDue
+from app.turn.states import ModelDue, ToolsDue
 from app.turn.status import Status
 from app.turn.transcript import Outcome
 from tests.support.bench import bench

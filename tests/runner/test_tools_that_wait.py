@@ -21,7 +21,7 @@ from app.tools import (
 )
 from app.turn.ids import ActorId, CallId, MessageId, TurnId
 from app.turn.inputs import ApproveTool, FormData, GiveToolResult, UserInput
-from app.turn.state import Failed
+from app.turn.states import Failed
 from app.turn.status import Status
 from app.turn.transcript import Outcome, TextPart, UserMessage
 from app.turn.waits import ApprovalWait, ExternalWait, FormWait

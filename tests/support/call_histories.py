@@ -12,7 +12,8 @@ from app.turn import events as e
 from app.turn.agent import Effect
 from app.turn.events import Event
 from app.turn.journal import TERMINAL_TYPES
-from app.turn.state import Turn, WaitingForCalls
+from app.turn.state import Turn
+from app.turn.states import WaitingForCalls
 
 
 @dataclass(slots=True)

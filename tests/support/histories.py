@@ -35,7 +35,8 @@ from app.turn import events as e
 from app.turn.events import Event
 from app.turn.evolve import advance, fold
 from app.turn.journal import TERMINAL_TYPES, added_message
-from app.turn.state import Turn, WaitingForUser
+from app.turn.state import Turn
+from app.turn.states import WaitingForUser
 from app.turn.transcript import (
     AssistantMessage,
     Message,

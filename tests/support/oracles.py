@@ -28,7 +28,8 @@ from app.turn.agent import Effect
 from app.turn.evolve import fold
 from app.turn.ids import TurnId, idempotency_key
 from app.turn.journal import TERMINAL_TYPES, Interruption
-from app.turn.state import CallingModel, Turn
+from app.turn.state import Turn
+from app.turn.states import CallingModel
 from app.turn.status import TERMINAL, PauseCause
 from app.turn.transcript import Message, Outcome, ToolResult, UserMessage
 from tests.support import story

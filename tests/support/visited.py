@@ -5,7 +5,8 @@ from collections.abc import Iterable, Sequence
 from typing import TypeAlias, get_args
 
 from app.turn import inputs as i
-from app.turn.state import State, Turn
+from app.turn.state import Turn
+from app.turn.states import State
 
 Cell: TypeAlias = tuple[str, str]
 """A row and a column."""

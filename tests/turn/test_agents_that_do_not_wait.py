@@ -4,7 +4,7 @@ import pytest
 
 from app.turn import events as e
 from app.turn.agent import RetryPolicy
-from app.turn.state import Failed
+from app.turn.states import Failed
 from app.turn.status import Status
 from app.turn.transcript import ClosingMessage, Outcome, ToolResult
 from tests.support.turns import FLAKY, OVERLOADED, QUOTA, Told, a_call, an_agent, an_answer

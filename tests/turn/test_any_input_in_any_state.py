@@ -33,7 +33,8 @@ from app.turn.failures import FailureType, ModelFailure
 from app.turn.ids import AttemptId, CallId, FailureId, MessageId
 from app.turn.next_step import RecoverLostStep, Rest, next_step
 from app.turn.open_calls import OpenCall
-from app.turn.state import Turn, WaitingForCalls, WaitingForUser
+from app.turn.state import Turn
+from app.turn.states import WaitingForCalls, WaitingForUser
 from app.turn.transcript import (
     AssistantMessage,
     ModelAnswer,

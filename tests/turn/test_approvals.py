@@ -10,7 +10,7 @@ from app.turn.decide import decide_request
 from app.turn.errors import Rejected
 from app.turn.inputs import RejectTool
 from app.turn.open_calls import OpenCall
-from app.turn.state import Failed, WaitingForCalls
+from app.turn.states import Failed, WaitingForCalls
 from app.turn.status import Status
 from app.turn.transcript import Outcome, ToolResult
 from app.turn.waits import Allowed, ApprovalWait, Denied, NotJudged, Unusable

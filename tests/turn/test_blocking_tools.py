@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.turn.state import CallingModel, Failed
+from app.turn.states import CallingModel, Failed
 from app.turn.status import Status
 from app.turn.transcript import Outcome, ToolResult
 from tests.support.turns import BARRING, READS, VITAL, WRITES, Told, a_call, an_answer

@@ -11,7 +11,7 @@ from app.turn.decide import decide_request
 from app.turn.errors import Rejected
 from app.turn.events import TurnResumed, WaitExpired
 from app.turn.evolve import advance
-from app.turn.state import Failed
+from app.turn.states import Failed
 from app.turn.status import Status
 from app.turn.transcript import NoticeMessage, Outcome, ToolResult
 from tests.support.calls_that_wait import asked_for

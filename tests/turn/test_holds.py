@@ -10,7 +10,7 @@ from app.turn.agent import Limits
 from app.turn.errors import ConversationBusy, Rejected, TurnNotBlocked, TurnTerminal, WrongCommand
 from app.turn.ids import FailureId
 from app.turn.next_step import CallModel, Rest, next_step
-from app.turn.state import Cancelled, ModelDue, Ready
+from app.turn.states import Cancelled, ModelDue, Ready
 from app.turn.status import Status
 from tests.support.turns import QUOTA, Told, a_call, a_message, an_agent, an_answer
 

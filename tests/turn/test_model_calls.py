@@ -8,7 +8,7 @@ from app.turn import events as e
 from app.turn import inputs as i
 from app.turn.agent import Limits, RetryPolicy
 from app.turn.failures import FailureType, TokenLimitPhase
-from app.turn.state import CallingModel, Completed, Failed, RunningTools, WaitingForModel
+from app.turn.states import CallingModel, Completed, Failed, RunningTools, WaitingForModel
 from app.turn.status import Status
 from app.turn.transcript import AssistantMessage, StopReason, ToolResult
 from tests.support.turns import (

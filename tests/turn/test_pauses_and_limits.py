@@ -8,7 +8,7 @@ from app.turn import events as e
 from app.turn import inputs as i
 from app.turn.agent import Limits, RetryPolicy
 from app.turn.errors import TurnNotBlocked, TurnTerminal, WrongCommand
-from app.turn.state import LimitReached, Paused, RunningTools
+from app.turn.states import LimitReached, Paused, RunningTools
 from app.turn.status import Cursor, LimitName, PauseCause, Status
 from app.turn.transcript import ToolResult, Usage
 from tests.support.turns import (

@@ -14,7 +14,7 @@ from app.turn.errors import (
     WrongCommand,
 )
 from app.turn.ids import FailureId
-from app.turn.state import ModelDue
+from app.turn.states import ModelDue
 from app.turn.status import Status
 from app.turn.transcript import ClosingMessage, Usage
 from tests.support.turns import OVERLOADED, QUOTA, Told, a_call, a_message, an_agent, an_answer

@@ -6,7 +6,7 @@ import pytest
 
 from app.turn import inputs as i
 from app.turn.agent import Limits, RetryPolicy
-from app.turn.state import CallingModel, Completed, Failed
+from app.turn.states import CallingModel, Completed, Failed
 from app.turn.status import Status
 from app.turn.transcript import (
     AssistantMessage,

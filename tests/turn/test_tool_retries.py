@@ -6,7 +6,7 @@ import pytest
 
 from app.turn import events as e
 from app.turn import inputs as i
-from app.turn.state import CallingModel, Failed, RunningTools, ToolRetryScheduled
+from app.turn.states import CallingModel, Failed, RunningTools, ToolRetryScheduled
 from app.turn.status import Status
 from app.turn.transcript import Outcome, ToolResult
 from tests.support.turns import FLAKY, NOON, READS, VITAL, Told, a_call, a_message, an_answer

@@ -2,7 +2,7 @@
 
 from app.turn import events as e
 from app.turn.agent import Limits
-from app.turn.state import CallingModel, RunningTools
+from app.turn.states import CallingModel, RunningTools
 from app.turn.status import Status
 from app.turn.transcript import Outcome, ToolResult
 from tests.support.turns import (

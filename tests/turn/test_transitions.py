@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import get_args
 
 from app.turn import inputs as i
-from app.turn.state import State
+from app.turn.states import State
 from app.turn.status import Status
 from tests.support.transitions import INPUTS, STATES, transitions_page
 

@@ -9,7 +9,7 @@ from app.turn.agent import Limits
 from app.turn.errors import Rejected, WrongCommand
 from app.turn.events import ModelStopped, TurnResumed
 from app.turn.ids import ActorId, CallId, FailureId
-from app.turn.state import Failed, WaitingForUser
+from app.turn.states import Failed, WaitingForUser
 from app.turn.status import Status
 from app.turn.transcript import Outcome, QuestionMessage, ToolResult
 from tests.support.turns import (

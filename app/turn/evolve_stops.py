@@ -1,0 +1,150 @@
+"""How a turn stops and goes on; the part of `app.turn.evolve` that is about it."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from app.turn import events as e
+from app.turn.evolve_calls import asked_at
+from app.turn.journal import JournalError
+from app.turn.open_calls import OpenCall
+from app.turn.state import Turn
+from app.turn.states import (
+    CallingModel,
+    ModelDue,
+    Paused,
+    Ready,
+    RetryScheduled,
+    ToolRetryScheduled,
+    ToolsDue,
+    WaitingForCalls,
+    WaitingForModel,
+    WaitingForUser,
+)
+from app.turn.status import ResumedBy
+
+
+def stop_changed(
+    turn: Turn, event: e.TurnSuspended | e.RetryWasScheduled | e.TurnPaused | e.TurnResumed
+) -> Turn:
+    """The turn after it stopped somewhere, or went on from there."""
+    """The turn after it stopped somewhere, or went on from there."""
+    match event:
+        case e.TurnSuspended(question=str(question)):
+            return _asked(turn, question, event)
+        case e.TurnSuspended():
+            return replace(turn, state=_suspended(turn, event))
+        case e.RetryWasScheduled(due_at=due_at):
+            return _scheduled(turn, due_at)
+        case e.TurnPaused():
+            return replace(
+                turn,
+                state=_paused(turn, event),
+                pause_requested=False,
+                waited=turn.waited + held_for(turn, at=event.requested_at),
+            )
+        case e.TurnResumed(command_type="RUN", waited=waited):
+            return replace(turn, state=Ready(), waited=turn.waited + waited)
+        case e.TurnResumed():
+            return _resumed(turn, event)
+
+
+def held_for(turn: Turn, *, at: datetime) -> timedelta:
+    """How long the turn has been on hold at the moment `at`; nothing when it is not."""
+    return max(at - turn.created_at, timedelta(0)) if turn.is_held else timedelta(0)
+
+
+def _asked(turn: Turn, question: str, event: e.TurnSuspended) -> Turn:
+    """Everything that was to be asked has been; what the asking hook has read is read."""
+    calls = turn.open_calls
+    state = WaitingForUser(
+        question=question,
+        requested_at=event.requested_at,
+        asked_at=asked_at(turn) if calls else None,
+        calls=calls,
+        policy=event.policy,
+    )
+    unread = turn.unread[event.heard :]
+    return replace(turn, state=state, questions=(), unread=unread, is_taken_up=True)
+
+
+def _paused(turn: Turn, event: e.TurnPaused) -> Paused:
+    calls = tuple(replace(call, in_flight=False) for call in turn.open_calls)
+    return Paused(
+        cause=event.cause,
+        requested_at=event.requested_at,
+        limit=event.limit,
+        asked_at=asked_at(turn) if calls else None,
+        calls=calls,
+        text_kept=_has_text(turn),
+    )
+
+
+def _has_text(turn: Turn) -> bool:
+    return isinstance(turn.state, CallingModel) and turn.state.text_stored > 0
+
+
+def _resumed(turn: Turn, event: e.TurnResumed) -> Turn:
+    """On at the cursor: what is still open is run, else the model is called.
+
+    What the user says meanwhile takes the place of a question that was still to be asked.
+    """
+    is_retry = event.command_type == "RETRY"
+    is_said = event.command_type in {"USER_MESSAGE", "REPLAN_WITH_MESSAGE"}
+    kept = turn.counters.consecutive_retries if is_retry else 0
+    # Whoever goes on before a retry is due wants it now.
+    calls = turn.open_calls if is_retry else _begun_anew(turn, event.command_type)
+    return replace(
+        turn,
+        state=ToolsDue(asked_at=asked_at(turn), calls=calls) if calls else ModelDue(),
+        limits=event.limits or turn.limits,
+        model=event.model or turn.model,
+        waited=turn.waited + event.waited,
+        questions=() if is_said else turn.questions,
+        counters=replace(turn.counters, consecutive_retries=kept),
+    )
+
+
+def _begun_anew(turn: Turn, command: ResumedBy) -> tuple[OpenCall, ...]:
+    """The calls, their chains of retries from the start.
+
+    A retry that is scheduled stays so when it is not what the command is about: another call's
+    answer has come.
+    """
+    is_elsewhere = isinstance(turn.state, ToolRetryScheduled) and command != "CONTINUE"
+    return tuple(
+        call if is_elsewhere and call.retry_at else replace(call, retry_at=None, retries=0)
+        for call in turn.open_calls
+    )
+
+
+def _suspended(
+    turn: Turn, event: e.TurnSuspended
+) -> WaitingForModel | ToolRetryScheduled | WaitingForCalls:
+    if event.record is not None:
+        return WaitingForModel(
+            record=event.record, requested_at=event.requested_at, text_kept=_has_text(turn)
+        )
+    if event.call_id is not None:
+        return WaitingForCalls(
+            requested_at=event.requested_at, asked_at=asked_at(turn), calls=turn.open_calls
+        )
+    if event.next_runnable_at is None:
+        message = "a tool's retry has a time"
+        raise JournalError(message)
+    return ToolRetryScheduled(
+        requested_at=event.requested_at,
+        due_at=event.next_runnable_at,
+        asked_at=asked_at(turn),
+        calls=turn.open_calls,
+    )
+
+
+def _scheduled(turn: Turn, due_at: datetime) -> Turn:
+    if isinstance(turn.state, ToolRetryScheduled):
+        return turn  # each of its retries was counted when its attempt failed
+    if not isinstance(turn.state, WaitingForModel):
+        message = "RETRY_SCHEDULED follows TURN_SUSPENDED"
+        raise JournalError(message)
+    waiting = turn.state
+    state = RetryScheduled(record=waiting.record, requested_at=waiting.requested_at, due_at=due_at)
+    return replace(turn, state=state, counters=turn.counters.plus(retries=1, consecutive_retries=1))

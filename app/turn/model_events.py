@@ -1,0 +1,77 @@
+"""What has happened to model calls; the part of `app.turn.events` that is about them."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from app.turn.failures import FailureRecord
+from app.turn.ids import AttemptId
+from app.turn.transcript import AssistantMessage, StopReason, Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelStarted:
+    attempt_id: AttemptId
+    model_attempt: int
+    remaining_iterations: int
+    type: Literal["MODEL_STARTED"] = "MODEL_STARTED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelText:
+    attempt_id: AttemptId
+    offset: int
+    """Code points of the answer before this piece."""
+    text: str
+    type: Literal["MODEL_TEXT"] = "MODEL_TEXT"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelReasoning:
+    attempt_id: AttemptId
+    offset: int
+    text: str
+    type: Literal["MODEL_REASONING"] = "MODEL_REASONING"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCompleted:
+    attempt_id: AttemptId
+    stop_reason: StopReason
+    usage: Usage
+    remaining_iterations: int
+    position: int | None
+    message: AssistantMessage | None
+    """`None` when the model said nothing that can be stored."""
+    type: Literal["MODEL_COMPLETED"] = "MODEL_COMPLETED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFailed:
+    attempt_id: AttemptId
+    record: FailureRecord
+    usage: Usage = field(default_factory=Usage)
+    """Of the request, where its answer came and was none."""
+    type: Literal["MODEL_FAILED"] = "MODEL_FAILED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelStopped:
+    """The model ended its answer in another way than by finishing it."""
+
+    attempt_id: AttemptId
+    stop_reason: StopReason
+    raw_stop: str | None
+    withheld_tools: tuple[str, ...] = ()
+    """Names of the calls that came with the answer and were not run."""
+    usage: Usage = field(default_factory=Usage)
+    """What an answer has cost that was dropped; what was heard is counted where it completed."""
+    type: Literal["MODEL_STOPPED"] = "MODEL_STOPPED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputReady:
+    """The final answer is what its agent declares."""
+
+    output: str
+    """As JSON text."""
+    type: Literal["OUTPUT_READY"] = "OUTPUT_READY"
