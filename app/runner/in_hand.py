@@ -1,0 +1,121 @@
+"""A turn in the hands of one worker: how it stands, what is known of it, how it is reported on."""
+
+import random
+from collections.abc import Callable
+from contextlib import suppress
+
+from app.ports import (
+    ClaimedTurn,
+    LoadedAgent,
+    NewId,
+    RunError,
+    StoreUnavailable,
+    TurnStore,
+    Wakeups,
+)
+from app.runner.asked_calls import AskedCalls
+from app.runner.commit import TurnWriter
+from app.runner.hooked_run import HookedRun
+from app.runner.transcript import Transcript
+from app.turn import inputs as i
+from app.turn.ids import AttemptId
+from app.turn.state import Turn
+
+_LOOK_SECONDS = 1.5
+"""How often a running step looks for a cancellation when no hint comes."""
+
+
+class TurnInHand:
+    """What the steps of one drive share; a commit is the only thing that changes the turn here."""
+
+    def __init__(
+        self,
+        held: ClaimedTurn,
+        loaded: LoadedAgent,
+        transcript: Transcript,
+        *,
+        store: TurnStore,
+        writer: TurnWriter,
+        wakeups: Wakeups,
+        new_id: NewId,
+    ) -> None:
+        self.turn = held.turn
+        self.loaded = loaded
+        self.agent = loaded.agent
+        self.transcript = transcript
+        self.asked = AskedCalls(store)
+        self.new_id = new_id
+        self.claim_is_given_up = False
+        """By the commit that has brought the turn to rest."""
+        self.fruitless = 0
+        """Reports in a row that have brought nothing."""
+        hooks = loaded.hooks
+        self.hooked = None if hooks is None else HookedRun(hooks, store, lambda: self.turn)
+        self._claim = held.claim
+        self._store = store
+        self._writer = writer
+        self._wakeups = wakeups
+        self._announced: set[AttemptId] = set()
+
+    @property
+    def is_begun_here(self) -> bool:
+        """Whether the step in flight is one that this drive has begun."""
+        return self.turn.attempt_in_flight in self._announced
+
+    def announce(self) -> AttemptId:
+        """The id of an attempt that the next commit may begin."""
+        attempt_id = AttemptId(self.new_id("att"))
+        self._announced.add(attempt_id)
+        return attempt_id
+
+    async def report(self, given: i.Report) -> None:
+        """Store what was seen, or is about to be done; the turn is then as it has left it.
+
+        Raises:
+            ClaimLost: the turn is another worker's now.
+            StoreUnavailable, OutcomeUnknown: the database is away.
+        """
+        written = await self._writer.report(self.turn, given, self.agent, self._claim)
+        self.turn = written.turn
+        self.fruitless = 0 if written.events or written.raced else self.fruitless + 1
+        self.claim_is_given_up = bool(written.events) and not self.turn.is_at_work
+        if self.hooked is not None:
+            self.hooked.sees(written.events)
+        if written.raced:
+            await self.look_anew()
+            return
+        self.transcript.add(written.messages)
+        self.asked.sees(written.events)
+
+    async def look_anew(self) -> None:
+        """Others have changed the turn, so that what is remembered of it may be incomplete."""
+        self.transcript = await Transcript.load(self._store, self.turn)
+        self.asked.forget()
+
+    async def seen(self, is_news: Callable[[Turn], bool]) -> None:
+        """Until the stored turn, looked at again and again, is news."""
+        turn_id = self.turn.identity.turn_id
+        with self._wakeups.watch(turn_id) as wakeup:
+            while not is_news(self.turn):
+                await wakeup.wait(_LOOK_SECONDS)
+                with suppress(StoreUnavailable):
+                    found = await self._store.load(turn_id)
+                    if found and found.version > self.turn.version:  # text may be stored meanwhile
+                        self.turn = found
+
+    async def moved_on(self) -> None:
+        """Until the turn is to be stopped, or is no longer where it was."""
+        state = self.turn.state
+        await self.seen(
+            lambda turn: turn.cancel_requested or turn.pause_requested or turn.state != state
+        )
+
+    def meets(self, error: RunError) -> None:
+        """An error that hooks are to hear of once it is stored."""
+        if self.hooked is not None:
+            self.hooked.meets(error)
+
+
+def chance() -> float:
+    """From 0 to 1, for delays that must differ."""
+    return random.random()  # noqa: S311 - jitter is no secret

@@ -1,0 +1,74 @@
+"""A model call as a step of a turn: dropped when it is overtaken, reported when it has ended."""
+
+import asyncio
+
+from app.runner.endings import EndedCall
+from app.runner.hooks import Crashed
+from app.runner.in_hand import TurnInHand, chance
+from app.runner.live_text import OpenAnswer
+from app.runner.model_call import CallEnding, ModelCaller
+from app.runner.tasks import unless
+from app.turn import inputs as i
+from app.turn.failures import RequestRefused
+from app.turn.ids import AttemptId, FailureId
+
+
+class ModelStep:
+    """Makes the model calls of one drive."""
+
+    def __init__(self, hand: TurnInHand, caller: ModelCaller, stopping: asyncio.Event) -> None:
+        self._hand = hand
+        self._caller = caller
+        self._stopping = stopping
+
+    async def run(self, attempt_id: AttemptId) -> i.Report | None:
+        """How the call ended; `None` when it was dropped: look at the turn anew."""
+        hand = self._hand
+        answer = OpenAnswer(attempt_id=attempt_id, started_version=hand.turn.version)
+
+        async def store_text() -> None:
+            await hand.report(
+                i.ModelWrote(attempt_id=attempt_id, text=answer.text, reasoning=answer.reasoning)
+            )
+
+        call = self._caller.call(
+            hand.turn.identity.turn_id,
+            hand.agent,
+            hand.transcript.bodies(),
+            attempt=hand.turn.counters.model_attempts,
+            answer=answer,
+            store_text=store_text,
+            hooks=None if hand.hooked is None else hand.hooked.hooks,
+        )
+        ended = await unless(call, self._overtaken(attempt_id), self._stopping.wait())
+        if ended is not None:
+            return self._ending(attempt_id, answer, ended.result)
+        if hand.turn.cancel_requested:
+            return i.StepAbandoned(attempt_id=attempt_id)
+        return None
+
+    def _ending(self, attempt_id: AttemptId, answer: OpenAnswer, ending: CallEnding) -> i.Report:
+        hand = self._hand
+        match ending:
+            case RequestRefused():
+                hand.meets(ending)
+            case Crashed(error=error):
+                hand.meets(error)
+            case _:
+                pass
+        ended = EndedCall(
+            attempt_id=attempt_id,
+            next_attempt_id=hand.announce(),
+            failure_id=FailureId(hand.new_id("fail")),
+            taken_call_ids=hand.transcript.call_ids,
+            output=hand.loaded.output,
+            chance=chance(),
+            received=answer,
+        )
+        return ended.report(ending)
+
+    async def _overtaken(self, attempt_id: AttemptId) -> None:
+        """Until the turn's cancellation is asked for, or the attempt is no longer in flight."""
+        await self._hand.seen(
+            lambda turn: turn.cancel_requested or turn.attempt_in_flight != attempt_id
+        )
