@@ -14,14 +14,15 @@ at the next report of the worker, or at the next begin by whoever claims the tur
 whatever that report says (T22, T37).
 
 Behind the match one module per kind of input: `decide_requests`, `decide_calls`, `decide_waits`,
-`decide_queue`, `decide_model`, `decide_tools`, `expiry`, `recovery`; each opens with the rules it
-owns.
+`decide_queue`, `decide_model`, `decide_asked`, `decide_failures`, `decide_tools`, `expiry`,
+`recovery`; each opens with the rules it owns.
 """
 
 from datetime import datetime
 
 from app.turn import (
     decide_calls,
+    decide_failures,
     decide_model,
     decide_queue,
     decide_requests,
@@ -179,9 +180,9 @@ def _model_reported(
         case i.ModelAnswered():
             return decide_model.answered(turn, turn.state, given, at=at, agent=agent)
         case i.ModelGaveUp():
-            return decide_model.gave_up_on(turn, turn.state, given, at=at, agent=agent)
+            return decide_failures.gave_up_on(turn, turn.state, given, at=at, agent=agent)
         case i.ModelRefused():
-            return decide_model.refused(turn, given)
+            return decide_failures.refused(turn, given)
 
 
 def _round_reported(
