@@ -10,7 +10,7 @@ import httpx
 from app.ports import ModelEvent
 from app.providers.answer_reading import AnswerReading, Delta
 from app.providers.failures import Evidence, classify, classify_exception, interrupted
-from app.providers.http import ProviderTimeoutError, Reply, Timeouts, exchange
+from app.providers.http import HttpClient, ProviderTimeoutError, Reply, Timeouts, exchange
 from app.providers.opaque import sealed
 from app.turn.transcript import StopReason
 
@@ -19,7 +19,7 @@ _BROKEN = (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, ProviderTimeout
 
 
 async def call(
-    http: httpx.AsyncClient,
+    http: HttpClient,
     request: Callable[[], httpx.Request],
     timeouts: Timeouts,
     reading: AnswerReading,

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 
 import httpx
 
@@ -11,7 +11,7 @@ from app.providers.answer_call import call
 from app.providers.answer_reading import AnswerReading
 from app.providers.anthropic_answer import AnthropicAnswer
 from app.providers.anthropic_request import request_body
-from app.providers.http import Timeouts, network_timeouts
+from app.providers.http import HttpClient, Timeouts, post
 
 API_VERSION = "2023-06-01"
 
@@ -20,7 +20,7 @@ API_VERSION = "2023-06-01"
 class AnthropicMessages:
     """A `ModelClient` for one endpoint and one key; cheap to make, one for each call if need be."""
 
-    http: httpx.AsyncClient
+    http: HttpClient
     base_url: str
     """With or without `/v1` at its end."""
     api_key: str = field(default="", repr=False)
@@ -42,20 +42,16 @@ class AnthropicMessages:
         return f"anthropic_messages {self.provider} {request.model}"
 
     def _request(self, request: ModelRequest) -> httpx.Request:
-        url = httpx.URL(self.base_url)
-        path = url.path.rstrip("/").removesuffix("/v1") + "/v1/messages"
-        headers = {
-            "accept": "text/event-stream",
-            "accept-encoding": "identity",
-            "anthropic-version": API_VERSION,
-            "content-type": "application/json",
-        }
-        if self.api_key:
-            headers["x-api-key"] = self.api_key
-        return self.http.build_request(
-            "POST",
-            url.copy_with(path=path),
-            headers=headers,
-            content=request_body(request, maker=self._maker(request), extra=self.extra_body),
-            timeout=network_timeouts(self.timeouts),
+        key = {"x-api-key": self.api_key} if self.api_key else {}
+        return post(
+            _address(self.base_url),
+            {"anthropic-version": API_VERSION, **key},
+            request_body(request, maker=self._maker(request), extra=self.extra_body),
+            self.timeouts,
         )
+
+
+@lru_cache
+def _address(base_url: str) -> httpx.URL:
+    url = httpx.URL(base_url)
+    return url.copy_with(path=url.path.rstrip("/").removesuffix("/v1") + "/v1/messages")

@@ -10,11 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-import httpx
-
 from app.ports import ModelClient, ResolvedModel
 from app.providers.anthropic_messages import AnthropicMessages
-from app.providers.http import Timeouts
+from app.providers.http import HttpClient, Timeouts
 from app.providers.openai_chat import OpenAiChat
 from app.providers.scripted import ScriptedModel
 from app.providers.wire_ids import CallIds
@@ -53,7 +51,7 @@ class ProviderEndpoint:
 class ProviderDirectory:
     """A `ModelDirectory` over the configured providers and the demo model."""
 
-    http: httpx.AsyncClient
+    http: HttpClient
     environment: Environment
     """The environment now; asked at every call."""
     providers: Mapping[str, ProviderEndpoint] = field(default_factory=dict[str, ProviderEndpoint])

@@ -7,21 +7,45 @@ needs a proxy names it, so that a key never travels through a host nobody chose 
 import asyncio
 import contextlib
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping
 from dataclasses import dataclass
-from typing import Self, TypeAlias, TypeVar
+from typing import Self, TypeVar
 
 import httpx
+
+from app.providers.aiohttp_transport import AiohttpTransport
 
 MAX_ERROR_BYTES = 256 * 1024
 """How much of an error's body is read."""
 
 _LINGER_SECONDS = 1.0
+_ALWAYS = {
+    "accept": "text/event-stream",
+    "accept-encoding": "identity",
+    "content-type": "application/json",
+    "user-agent": "turnkeeper",
+}
 
 _T = TypeVar("_T")
 
-HttpClient: TypeAlias = httpx.AsyncClient
-"""For those who carry a client from where it is made to where it is used."""
+
+class HttpClient(httpx.AsyncClient):
+    """httpx's client, with a way past what a model call has no use for.
+
+    Cookies, redirects, authentication in rounds and hooks cost more than sending itself.
+    """
+
+    def __init__(self, transport: httpx.AsyncBaseTransport) -> None:
+        super().__init__(transport=transport, trust_env=False)
+        self._carrier = transport
+
+    async def carry(self, request: httpx.Request) -> httpx.Response:
+        """Send the request as it is; the caller reads the response's stream and closes it.
+
+        Raises:
+            httpx.TransportError: it could not be sent, or no answer came.
+        """
+        return await self._carrier.handle_async_request(request)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,14 +84,13 @@ def new_client(
     proxy: str | None = None,
     verify: ssl.SSLContext | bool = True,
     transport: httpx.AsyncBaseTransport | None = None,
-) -> httpx.AsyncClient:
+) -> HttpClient:
     """A client to share between all providers and calls of one process; the caller closes it.
 
     It follows no redirects: a key must not be carried to another host.
     """
-    limits = httpx.Limits(max_connections=max_connections, max_keepalive_connections=100)
-    return httpx.AsyncClient(
-        limits=limits, proxy=proxy, verify=verify, transport=transport, trust_env=False
+    return HttpClient(
+        transport or AiohttpTransport(max_connections=max_connections, verify=verify, proxy=proxy)
     )
 
 
@@ -145,7 +168,7 @@ class Reply:
 
 @contextlib.asynccontextmanager
 async def exchange(
-    client: httpx.AsyncClient, request: httpx.Request, timeouts: Timeouts
+    client: HttpClient, request: httpx.Request, timeouts: Timeouts
 ) -> AsyncGenerator[Reply, None]:
     """Send the request and hand out the reply; leaving closes the connection, or gives it back.
 
@@ -154,7 +177,7 @@ async def exchange(
         httpx.HTTPError: The request could not be sent, or the connection broke.
     """
     clock = Clock.started(timeouts)
-    response = await clock.bounded(client.send(request, stream=True))
+    response = await clock.bounded(client.carry(request))
     pieces = response.aiter_bytes()
     try:
         yield Reply(response.status_code, response.headers, pieces, clock)
@@ -164,14 +187,23 @@ async def exchange(
         await response.aclose()
 
 
-def network_timeouts(timeouts: Timeouts) -> httpx.Timeout:
-    """What httpx itself has to watch; waiting for bytes is bounded by `exchange`."""
-    return httpx.Timeout(
-        connect=timeouts.connect_seconds,
-        pool=timeouts.connect_seconds,
-        write=timeouts.idle_seconds,
-        read=None,
+def post(
+    address: httpx.URL, headers: Mapping[str, str], content: bytes, timeouts: Timeouts
+) -> httpx.Request:
+    """A request for `exchange`, which bounds all waiting but that for a connection.
+
+    A name and a password in the address go out as its `Authorization`.
+    """
+    request = httpx.Request(
+        "POST",
+        address.copy_with(userinfo=b"") if address.userinfo else address,
+        headers=_ALWAYS | dict(headers),
+        content=content,
+        extensions={"timeout": {"connect": timeouts.connect_seconds}},
     )
+    if address.userinfo:
+        next(httpx.BasicAuth(address.username, address.password).auth_flow(request))
+    return request
 
 
 def _at(limit: tuple[float, type[ProviderTimeoutError]]) -> float:

@@ -6,7 +6,7 @@ into the request as they are: a long history is never decoded and encoded again.
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 
 import httpx
 import orjson
@@ -14,7 +14,7 @@ import orjson
 from app.ports import ModelEvent, ModelRequest
 from app.providers.answer_call import call
 from app.providers.answer_reading import AnswerReading
-from app.providers.http import Timeouts, network_timeouts
+from app.providers.http import HttpClient, Timeouts, post
 from app.providers.openai_answer import OpenAiAnswer
 from app.providers.openai_messages import as_sent
 from app.providers.wire_ids import CallIds
@@ -25,7 +25,7 @@ from app.turn.agent import ToolSpec
 class OpenAiChat:
     """A `ModelClient` for one endpoint and one key; cheap to make, one for each call if need be."""
 
-    http: httpx.AsyncClient
+    http: HttpClient
     base_url: str
     """Up to and including `/v1`; a query stays at the end, as Azure wants it."""
     api_key: str = field(default="", repr=False)
@@ -48,21 +48,8 @@ class OpenAiChat:
         return f"openai_chat {self.provider} {request.model}"
 
     def _request(self, request: ModelRequest) -> httpx.Request:
-        url = httpx.URL(self.base_url)
-        headers = {
-            "accept": "text/event-stream",
-            "accept-encoding": "identity",
-            "content-type": "application/json",
-        }
-        if self.api_key:
-            headers["authorization"] = f"Bearer {self.api_key}"
-        return self.http.build_request(
-            "POST",
-            url.copy_with(path=url.path.rstrip("/") + "/chat/completions"),
-            headers=headers,
-            content=self.request_body(request),
-            timeout=network_timeouts(self.timeouts),
-        )
+        headers = {"authorization": f"Bearer {self.api_key}"} if self.api_key else {}
+        return post(_address(self.base_url), headers, self.request_body(request), self.timeouts)
 
     def request_body(self, request: ModelRequest) -> bytes:
         """The request as JSON: the stored messages are copied into it, not read."""
@@ -86,6 +73,12 @@ class OpenAiChat:
         first = [orjson.dumps(system)] if request.instructions.strip() else []
         maker = self._maker(request)
         return [*first, *(as_sent(message, maker, self.call_ids) for message in request.messages)]
+
+
+@lru_cache
+def _address(base_url: str) -> httpx.URL:
+    url = httpx.URL(base_url)
+    return url.copy_with(path=url.path.rstrip("/") + "/chat/completions")
 
 
 def _tools(tools: Sequence[ToolSpec]) -> list[bytes]:

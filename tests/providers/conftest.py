@@ -2,15 +2,14 @@
 
 from collections.abc import AsyncGenerator
 
-import httpx
 import pytest
 
-from app.providers.http import new_client
+from app.providers.http import HttpClient, new_client
 from tests.support.provider import RunningProvider, running_provider
 
 
 @pytest.fixture(scope="package")
-async def http() -> AsyncGenerator[httpx.AsyncClient, None]:
+async def http() -> AsyncGenerator[HttpClient, None]:
     async with new_client() as client:
         yield client
 

@@ -11,7 +11,7 @@ from app.ports import ModelEvent, TextDelta
 from app.providers.answer_reading import AnswerReading, Outcome
 from app.providers.anthropic_answer import AnthropicAnswer
 from app.providers.anthropic_messages import AnthropicMessages
-from app.providers.http import new_client
+from app.providers.http import HttpClient, new_client
 from app.turn.failures import FailureType, ModelFailure, RequestRefused, TokenLimitPhase
 from app.turn.transcript import ModelAnswer, StopReason
 from tests.providers.asking import a_request, ending_of, events_of, text_of
@@ -83,7 +83,7 @@ async def test_fields_of_the_provider_go_over_the_defaults() -> None:
 
 
 def test_the_key_is_not_in_the_representation_of_a_client() -> None:
-    client = AnthropicMessages(http=httpx.AsyncClient(), base_url="u", api_key="sk-secret")
+    client = AnthropicMessages(http=new_client(), base_url="u", api_key="sk-secret")
 
     assert "sk-secret" not in repr(client)
 
@@ -141,7 +141,7 @@ async def test_an_answer_that_breaks_off_is_no_answer() -> None:
 
 
 async def test_behind_a_stop_reason_an_end_that_never_comes_is_not_waited_for(
-    http: httpx.AsyncClient,
+    http: HttpClient,
 ) -> None:
     stream = event_stream(START, *HELLO, STOP)
     async with sending(stream, then_waits=True) as server:

@@ -2,17 +2,17 @@
 
 from collections.abc import Mapping
 
-import httpx
 import pytest
 
 from app.ports import ModelDirectory, ResolvedModel
 from app.providers.anthropic_messages import AnthropicMessages
 from app.providers.directory import DEMO, ProviderDirectory, ProviderEndpoint
+from app.providers.http import new_client
 from app.providers.openai_chat import OpenAiChat
 from app.providers.scripted import ScriptedModel
 from app.turn.failures import FailureType, ModelFailure
 
-HTTP = httpx.AsyncClient()
+HTTP = new_client()
 PROVIDERS = {
     "acme": ProviderEndpoint(base_url="https://acme.test/v1", api_key_env="ACME_KEY"),
     "claude": ProviderEndpoint(

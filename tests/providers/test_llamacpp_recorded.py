@@ -6,10 +6,10 @@
 import json
 from pathlib import Path
 
-import httpx
 import pytest
 
 from app.ports import ModelEvent
+from app.providers.http import HttpClient
 from app.providers.openai_chat import OpenAiChat
 from app.providers.wire_json import JsonObject, as_array, as_object, as_text
 from app.turn.failures import FailureType, ModelFailure, TokenLimitPhase
@@ -46,7 +46,7 @@ def _usage(name: str) -> Usage:
     )
 
 
-async def _replayed(http: httpx.AsyncClient, name: str) -> list[ModelEvent]:
+async def _replayed(http: HttpClient, name: str) -> list[ModelEvent]:
     async with sending(_recorded(name)) as server:
         return await events_of(OpenAiChat(http=http, base_url=server.base_url), a_request())
 
@@ -60,7 +60,7 @@ async def _replayed(http: httpx.AsyncClient, name: str) -> list[ModelEvent]:
     ],
 )
 async def test_a_streamed_answer_is_read_as_it_was_written(
-    http: httpx.AsyncClient, name: str, stop: StopReason
+    http: HttpClient, name: str, stop: StopReason
 ) -> None:
     async with sending(_recorded(name)) as server:
         answer = await answer_of(OpenAiChat(http=http, base_url=server.base_url), a_request())
@@ -70,14 +70,14 @@ async def test_a_streamed_answer_is_read_as_it_was_written(
     assert answer.usage == _usage(name)
 
 
-async def test_the_words_come_one_by_one(http: httpx.AsyncClient) -> None:
+async def test_the_words_come_one_by_one(http: HttpClient) -> None:
     events = await _replayed(http, "answer")
 
     assert len(events) > 5
     assert text_of(events) == _written("answer")
 
 
-async def test_a_prompt_longer_than_the_window_is_a_token_limit(http: httpx.AsyncClient) -> None:
+async def test_a_prompt_longer_than_the_window_is_a_token_limit(http: HttpClient) -> None:
     (failure,) = await _replayed(http, "too-long")
 
     assert isinstance(failure, ModelFailure)

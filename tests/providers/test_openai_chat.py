@@ -5,7 +5,7 @@ import json
 import httpx
 
 from app.ports import ModelRequest, TextDelta
-from app.providers.http import Timeouts, new_client
+from app.providers.http import HttpClient, Timeouts, new_client
 from app.providers.openai_chat import OpenAiChat
 from app.turn.agent import ToolSpec
 from app.turn.transcript import ModelAnswer, StopReason, Usage
@@ -25,12 +25,12 @@ CHUNK = b'data: {"choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":
 END = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n'
 
 
-def _chat(http: httpx.AsyncClient, base_url: str, timeouts: Timeouts | None = None) -> OpenAiChat:
+def _chat(http: HttpClient, base_url: str, timeouts: Timeouts | None = None) -> OpenAiChat:
     return OpenAiChat(http=http, base_url=base_url, api_key="k", timeouts=timeouts or Timeouts())
 
 
 def _body(request: ModelRequest, **fields: object) -> bytes:
-    chat = OpenAiChat(http=httpx.AsyncClient(), base_url="https://x.test/v1", extra_body=fields)
+    chat = OpenAiChat(http=new_client(), base_url="https://x.test/v1", extra_body=fields)
     return chat.request_body(request)
 
 
@@ -115,7 +115,7 @@ async def test_without_a_key_no_authorization_is_sent() -> None:
 
 
 def test_the_key_is_not_in_the_representation_of_a_client() -> None:
-    client = OpenAiChat(http=httpx.AsyncClient(), base_url="u", api_key="sk-secret")
+    client = OpenAiChat(http=new_client(), base_url="u", api_key="sk-secret")
 
     assert "sk-secret" not in repr(client)
 
@@ -124,7 +124,7 @@ def test_the_key_is_not_in_the_representation_of_a_client() -> None:
 
 
 async def test_an_answer_streams_and_ends_as_a_whole(
-    http: httpx.AsyncClient, provider: RunningProvider
+    http: HttpClient, provider: RunningProvider
 ) -> None:
     provider.script(
         "m",
@@ -150,7 +150,7 @@ async def test_an_answer_streams_and_ends_as_a_whole(
 
 
 async def test_a_round_of_tools_is_asked_for_and_its_results_are_sent_back(
-    http: httpx.AsyncClient, provider: RunningProvider
+    http: HttpClient, provider: RunningProvider
 ) -> None:
     calls = [{"id": "c1", "name": "look", "arguments": {"q": "a"}}, {"id": "c2", "name": "look"}]
     provider.script("m", [{"calls": calls}, {"text": "Done."}])
@@ -167,18 +167,3 @@ async def test_a_round_of_tools_is_asked_for_and_its_results_are_sent_back(
     ]
     assert asked.stop_reason is StopReason.TOOL_USE
     assert done.text == "Done."
-
-
-async def test_one_connection_serves_many_calls(provider: RunningProvider) -> None:
-    connections: set[object] = set()
-
-    async def note(response: httpx.Response) -> None:
-        connections.add(response.extensions["network_stream"].get_extra_info("client_addr"))
-
-    provider.script("m", [{"text": "Hi"}])
-    async with new_client() as http:
-        http.event_hooks["response"].append(note)
-        for _ in range(4):
-            await answer_of(_chat(http, provider.base_url), a_request())
-
-    assert len(connections) == 1

@@ -4,11 +4,10 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-import httpx
 import pytest
 
 from app.ports import ModelEvent, TextDelta
-from app.providers.http import Timeouts
+from app.providers.http import HttpClient, Timeouts
 from app.providers.openai_chat import OpenAiChat
 from app.turn.failures import FailureType, TokenLimitPhase
 from app.turn.transcript import ModelAnswer
@@ -32,7 +31,7 @@ CHUNK = b'data: {"choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":
 END = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n'
 
 
-def _chat(http: httpx.AsyncClient, base_url: str, timeouts: Timeouts | None = None) -> OpenAiChat:
+def _chat(http: HttpClient, base_url: str, timeouts: Timeouts | None = None) -> OpenAiChat:
     return OpenAiChat(http=http, base_url=base_url, api_key="k", timeouts=timeouts or Timeouts())
 
 
@@ -40,7 +39,7 @@ def _chat(http: httpx.AsyncClient, base_url: str, timeouts: Timeouts | None = No
 
 
 async def test_an_http_error_is_a_failure_with_the_stated_wait(
-    http: httpx.AsyncClient, provider: RunningProvider
+    http: HttpClient, provider: RunningProvider
 ) -> None:
     body = {"error": {"message": "Rate limit reached", "code": "rate_limit_exceeded"}}
     fault = {"status": 429, "headers": {"retry-after": "7"}, "body": body}
@@ -57,7 +56,7 @@ async def test_an_http_error_is_a_failure_with_the_stated_wait(
 
 
 async def test_a_malformed_request_is_refused_and_no_failure_of_the_model(
-    http: httpx.AsyncClient, provider: RunningProvider
+    http: HttpClient, provider: RunningProvider
 ) -> None:
     provider.script("m", [{"text": "Hi"}])
 
@@ -69,7 +68,7 @@ async def test_a_malformed_request_is_refused_and_no_failure_of_the_model(
     assert refusal.http_status == 400
 
 
-async def test_a_redirect_is_not_followed(http: httpx.AsyncClient) -> None:
+async def test_a_redirect_is_not_followed(http: HttpClient) -> None:
     answer = b"HTTP/1.1 307 Go\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n"
     async with sending(answer) as server:
         failure = await failure_of(_chat(http, server.base_url), a_request())
@@ -79,7 +78,7 @@ async def test_a_redirect_is_not_followed(http: httpx.AsyncClient) -> None:
 
 @pytest.mark.parametrize("at_byte", [0, 1, 200, 400])
 async def test_a_stream_cut_before_its_end_is_an_outage_to_retry(
-    http: httpx.AsyncClient, provider: RunningProvider, at_byte: int
+    http: HttpClient, provider: RunningProvider, at_byte: int
 ) -> None:
     provider.script("m", [{"text": "Hello there", "faults": [{"cut_at_byte": at_byte}]}])
 
@@ -90,7 +89,7 @@ async def test_a_stream_cut_before_its_end_is_an_outage_to_retry(
     assert failure.http_status == 200
 
 
-async def test_a_stream_that_just_ends_is_an_outage_too(http: httpx.AsyncClient) -> None:
+async def test_a_stream_that_just_ends_is_an_outage_too(http: HttpClient) -> None:
     async with sending(event_stream(CHUNK)) as server:
         events = await events_of(_chat(http, server.base_url), a_request())
         failure = await failure_of(_chat(http, server.base_url), a_request())
@@ -100,7 +99,7 @@ async def test_a_stream_that_just_ends_is_an_outage_too(http: httpx.AsyncClient)
 
 
 async def test_an_answer_whose_end_came_is_whole_although_the_connection_broke(
-    http: httpx.AsyncClient,
+    http: HttpClient,
 ) -> None:
     broken = event_stream(CHUNK, END, head=b"content-length: 9999\r\n")
     async with sending(broken) as server:
@@ -110,7 +109,7 @@ async def test_an_answer_whose_end_came_is_whole_although_the_connection_broke(
 
 
 async def test_a_stop_value_that_is_an_outage_is_a_failure(
-    http: httpx.AsyncClient, provider: RunningProvider
+    http: HttpClient, provider: RunningProvider
 ) -> None:
     provider.script("m", [{"text": "Half", "stop": "insufficient_system_resource"}])
 
@@ -121,7 +120,7 @@ async def test_a_stop_value_that_is_an_outage_is_a_failure(
 
 
 async def test_an_error_in_the_stream_is_the_failure(
-    http: httpx.AsyncClient, provider: RunningProvider
+    http: HttpClient, provider: RunningProvider
 ) -> None:
     error = {"message": "You exceeded your current quota", "code": "insufficient_quota"}
     provider.script("m", [{"text": "Hi", "faults": [{"stream_error": error}]}])
@@ -131,14 +130,14 @@ async def test_an_error_in_the_stream_is_the_failure(
     assert (failure.type, failure.retryable) == (FailureType.QUOTA_EXCEEDED, False)
 
 
-async def test_an_endless_line_is_given_up(http: httpx.AsyncClient) -> None:
+async def test_an_endless_line_is_given_up(http: HttpClient) -> None:
     async with sending(event_stream(b"data: " + b"x" * (8 * 1024 * 1024 + 1))) as server:
         failure = await failure_of(_chat(http, server.base_url), a_request())
 
     assert (failure.exception_type, failure.retryable) == ("LineTooLongError", False)
 
 
-async def test_a_refused_connection_is_an_outage_to_retry(http: httpx.AsyncClient) -> None:
+async def test_a_refused_connection_is_an_outage_to_retry(http: HttpClient) -> None:
     failure = await failure_of(_chat(http, "http://127.0.0.1:1/v1"), a_request())
 
     assert (failure.type, failure.retryable) == (FailureType.UNAVAILABLE, True)
@@ -147,7 +146,7 @@ async def test_a_refused_connection_is_an_outage_to_retry(http: httpx.AsyncClien
 
 @pytest.mark.parametrize("base_url", ["nonsense", "ftp://127.0.0.1/v1", "http://[::1"])
 async def test_an_address_that_is_none_does_not_heal_by_waiting(
-    http: httpx.AsyncClient, base_url: str
+    http: HttpClient, base_url: str
 ) -> None:
     failure = await failure_of(_chat(http, base_url), a_request())
 
@@ -155,7 +154,7 @@ async def test_an_address_that_is_none_does_not_heal_by_waiting(
 
 
 async def test_the_context_window_is_named_as_the_limit(
-    http: httpx.AsyncClient, provider: RunningProvider
+    http: HttpClient, provider: RunningProvider
 ) -> None:
     error = {"message": "maximum context length is 8 tokens", "code": "context_length_exceeded"}
     provider.script("m", [{"faults": [{"status": 400, "body": {"error": error}}]}])
@@ -169,7 +168,7 @@ async def test_the_context_window_is_named_as_the_limit(
 
 
 async def test_a_provider_that_says_nothing_is_given_up_after_the_first_byte_timeout(
-    http: httpx.AsyncClient, provider: RunningProvider
+    http: HttpClient, provider: RunningProvider
 ) -> None:
     provider.script("m", [{"text": "Hi", "faults": [{"hang": True}]}])
 
@@ -179,7 +178,7 @@ async def test_a_provider_that_says_nothing_is_given_up_after_the_first_byte_tim
 
 
 async def test_an_answer_that_stops_coming_is_given_up_after_the_idle_timeout(
-    http: httpx.AsyncClient, provider: RunningProvider
+    http: HttpClient, provider: RunningProvider
 ) -> None:
     provider.script("m", [{"text": "Hi", "faults": [{"hang": True, "cut_at_byte": 300}]}])
 
@@ -189,7 +188,7 @@ async def test_an_answer_that_stops_coming_is_given_up_after_the_idle_timeout(
 
 
 async def test_an_answer_that_never_ends_is_given_up_after_the_total_timeout(
-    http: httpx.AsyncClient, provider: RunningProvider
+    http: HttpClient, provider: RunningProvider
 ) -> None:
     provider.script("m", [{"text": "x" * 500, "chunks": 500, "delay_ms": 1}])
     short = Timeouts(first_byte_seconds=5, idle_seconds=5, total_seconds=0.05)
@@ -200,7 +199,7 @@ async def test_an_answer_that_never_ends_is_given_up_after_the_total_timeout(
 
 
 async def test_a_server_that_keeps_the_line_open_behind_the_end_holds_nobody_up(
-    http: httpx.AsyncClient,
+    http: HttpClient,
 ) -> None:
     stream = event_stream(CHUNK, END, b"data: [DONE]\n\n")
     async with sending(stream, then_waits=True) as server:
@@ -214,7 +213,7 @@ async def _first(client: OpenAiChat) -> tuple[AsyncGenerator[ModelEvent, None], 
     return stream, await anext(stream)
 
 
-async def test_closing_the_stream_closes_the_connection(http: httpx.AsyncClient) -> None:
+async def test_closing_the_stream_closes_the_connection(http: HttpClient) -> None:
     async with sending(event_stream(CHUNK), then_waits=True) as server:
         stream, first = await _first(_chat(http, server.base_url))
         await stream.aclose()
@@ -223,7 +222,7 @@ async def test_closing_the_stream_closes_the_connection(http: httpx.AsyncClient)
         await asyncio.wait_for(server.client_left.wait(), timeout=2)
 
 
-async def test_cancelling_the_reader_closes_the_connection(http: httpx.AsyncClient) -> None:
+async def test_cancelling_the_reader_closes_the_connection(http: HttpClient) -> None:
     async with sending(event_stream(CHUNK), then_waits=True) as server:
         began = asyncio.Event()
 
@@ -243,7 +242,7 @@ async def test_cancelling_the_reader_closes_the_connection(http: httpx.AsyncClie
 
 
 async def test_concurrent_calls_over_one_client_do_not_mix(
-    http: httpx.AsyncClient, provider: RunningProvider
+    http: HttpClient, provider: RunningProvider
 ) -> None:
     for number in range(8):
         provider.script(f"m{number}", [{"text": f"Answer {number} " * 20, "chunks": 20}])

@@ -5,6 +5,7 @@ import json
 import httpx
 import pytest
 
+from app.providers.http import HttpClient
 from app.providers.openai_chat import OpenAiChat
 from app.turn.failures import FailureType
 from tests.providers.asking import (
@@ -24,13 +25,13 @@ from tests.support.provider import RunningProvider
 
 
 @pytest.fixture
-def http(http: httpx.AsyncClient, provider: RunningProvider) -> httpx.AsyncClient:
+def http(http: HttpClient, provider: RunningProvider) -> HttpClient:
     """The client, with the provider's address in front of every path."""
     http.base_url = httpx.URL(provider.base_url.removesuffix("/v1"))
     return http
 
 
-def _chat(http: httpx.AsyncClient, provider: RunningProvider) -> OpenAiChat:
+def _chat(http: HttpClient, provider: RunningProvider) -> OpenAiChat:
     return OpenAiChat(http=http, base_url=provider.base_url)
 
 
@@ -38,7 +39,7 @@ def _body(*messages: dict[str, object], **more: object) -> dict[str, object]:
     return {"model": "m", "messages": list(messages), **more}
 
 
-async def test_scripts_are_set_read_and_deleted_over_http(http: httpx.AsyncClient) -> None:
+async def test_scripts_are_set_read_and_deleted_over_http(http: HttpClient) -> None:
     script = {"rounds": [{"text": "Hi", "usage": {"prompt_tokens": 2, "completion_tokens": 1}}]}
     put = await http.put("/scripts/vendor/m", json=script)
     asked = _body(user("a"), model="vendor/m")
@@ -54,9 +55,7 @@ async def test_scripts_are_set_read_and_deleted_over_http(http: httpx.AsyncClien
     assert emptied.json() == {"items": []}
 
 
-async def test_models_and_liveness_are_told(
-    http: httpx.AsyncClient, provider: RunningProvider
-) -> None:
+async def test_models_and_liveness_are_told(http: HttpClient, provider: RunningProvider) -> None:
     provider.script("m", [{"text": "Hi"}])
 
     models = (await http.get("/v1/models")).json()["data"]
@@ -69,12 +68,12 @@ async def test_models_and_liveness_are_told(
     "script", [{}, {"rounds": []}, {"rounds": ["a"]}, {"rounds": [{"txt": "a"}]}, {"round": []}]
 )
 async def test_a_script_that_is_none_is_refused(
-    http: httpx.AsyncClient, script: dict[str, object]
+    http: HttpClient, script: dict[str, object]
 ) -> None:
     assert (await http.put("/scripts/m", json=script)).status_code == 400
 
 
-async def test_a_body_that_is_no_json_is_refused(http: httpx.AsyncClient) -> None:
+async def test_a_body_that_is_no_json_is_refused(http: HttpClient) -> None:
     answer = await http.post("/v1/chat/completions", content=b"nonsense")
 
     assert answer.status_code == 400
@@ -82,7 +81,7 @@ async def test_a_body_that_is_no_json_is_refused(http: httpx.AsyncClient) -> Non
 
 
 async def test_the_history_picks_the_round_so_a_repeated_request_gets_the_same_one(
-    http: httpx.AsyncClient, provider: RunningProvider
+    http: HttpClient, provider: RunningProvider
 ) -> None:
     provider.script("m", [{"calls": [{"name": "look"}]}, {"text": "Done."}])
     chat = _chat(http, provider)
@@ -96,9 +95,7 @@ async def test_the_history_picks_the_round_so_a_repeated_request_gets_the_same_o
     assert [(await answer_of(chat, second)).text for _ in range(2)] == ["Done.", "Done."]
 
 
-async def test_a_round_too_many_is_refused(
-    http: httpx.AsyncClient, provider: RunningProvider
-) -> None:
+async def test_a_round_too_many_is_refused(http: HttpClient, provider: RunningProvider) -> None:
     provider.script("m", [{"text": "Only one."}])
 
     refusal = await refusal_of(
@@ -109,7 +106,7 @@ async def test_a_round_too_many_is_refused(
 
 
 async def test_faults_are_used_up_in_order_and_as_often_as_they_say(
-    http: httpx.AsyncClient, provider: RunningProvider
+    http: HttpClient, provider: RunningProvider
 ) -> None:
     error = {"error": {"message": "You exceeded your current quota", "code": "insufficient_quota"}}
     faults: list[object] = [{"times": 2, "status": 429, "body": error}, {"status": 503}]
@@ -128,7 +125,7 @@ async def test_faults_are_used_up_in_order_and_as_often_as_they_say(
 
 
 async def test_a_strict_script_names_the_fault_of_a_malformed_history(
-    http: httpx.AsyncClient, provider: RunningProvider
+    http: HttpClient, provider: RunningProvider
 ) -> None:
     broken = a_request(user("a"), assistant(None, "c9"))
     provider.script("m", [{"text": "Hi"}, {"text": "Ho"}])
@@ -143,7 +140,7 @@ async def test_a_strict_script_names_the_fault_of_a_malformed_history(
 
 @pytest.mark.parametrize("at_byte", [1, 100, 250])
 async def test_a_cut_sends_exactly_the_bytes_before_it(
-    http: httpx.AsyncClient, provider: RunningProvider, at_byte: int
+    http: HttpClient, provider: RunningProvider, at_byte: int
 ) -> None:
     fault = {"cut_at_byte": at_byte}
     provider.script("m", [{"text": "Hello there", "faults": [fault]}])
@@ -155,14 +152,14 @@ async def test_a_cut_sends_exactly_the_bytes_before_it(
     assert len(received) == at_byte
 
 
-async def _read_all(http: httpx.AsyncClient, body: object, into: bytearray) -> None:
+async def _read_all(http: HttpClient, body: object, into: bytearray) -> None:
     async with http.stream("POST", "/v1/chat/completions", json=body) as answer:
         async for piece in answer.aiter_raw():
             into += piece
 
 
 async def test_a_model_without_a_script_plays_the_demo(
-    http: httpx.AsyncClient, provider: RunningProvider
+    http: HttpClient, provider: RunningProvider
 ) -> None:
     chat = _chat(http, provider)
     question = user("/outage quota\nHow does TP-4410 sell?")
@@ -183,7 +180,7 @@ async def test_a_model_without_a_script_plays_the_demo(
 
 
 async def test_the_demo_breaks_its_stream_on_request(
-    http: httpx.AsyncClient, provider: RunningProvider
+    http: HttpClient, provider: RunningProvider
 ) -> None:
     failure = await failure_of(_chat(http, provider), a_request(user("/outage cut"), model="demo"))
 

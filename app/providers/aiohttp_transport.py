@@ -1,0 +1,132 @@
+"""httpx's way to the network, by aiohttp: its parser and its buffers cost a third (ADR 0022).
+
+httpx keeps what it is named for here: requests, responses, errors by kind. Below it a session of
+aiohttp holds the connections. What aiohttp would do by itself is switched off: it follows nothing,
+unpacks nothing, keeps no cookies, believes no environment, and has no time limit but the one until
+a connection stands; `exchange` bounds the rest.
+"""
+
+import ssl
+from collections.abc import AsyncIterator, Generator
+from contextlib import contextmanager
+from functools import cached_property
+
+import aiohttp
+import httpx
+from multidict import CIMultiDict
+from typing_extensions import override
+from yarl import URL
+
+_LONGEST_HEADER_BYTES = 64 * 1024
+_IDLE_SECONDS = 5.0
+"""How long an idle connection is kept, as httpx does: servers close theirs later."""
+
+
+class AiohttpTransport(httpx.AsyncBaseTransport):
+    """Sends the requests of one event loop; `aclose` closes the connections.
+
+    Raises:
+        httpx.TransportError: from sending and from reading, whatever aiohttp meets. The text of an
+            address that cannot be asked is not repeated: it may hold a password.
+    """
+
+    def __init__(
+        self, *, max_connections: int, verify: ssl.SSLContext | bool, proxy: str | None
+    ) -> None:
+        self._max_connections = max_connections
+        self._proxy = proxy
+        self._verify = verify
+        self._session: aiohttp.ClientSession | None = None
+
+    @cached_property
+    def tls(self) -> ssl.SSLContext:
+        """How servers are believed to be who they say; made when it is needed, since it is slow."""
+        return httpx.create_ssl_context(self._verify, trust_env=False)
+
+    @override
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        session = self._session or self._opened()
+        seconds = request.extensions.get("timeout", {}).get("connect")
+        with _as_httpx(request):
+            response = await session.request(
+                request.method,
+                URL(str(request.url), encoded=True),
+                headers=CIMultiDict(request.headers.multi_items()),
+                data=request.content,
+                allow_redirects=False,
+                timeout=aiohttp.ClientTimeout(total=None, connect=seconds),
+            )
+        return httpx.Response(
+            response.status,
+            headers=response.raw_headers,
+            stream=_Body(response, request),
+            request=request,
+        )
+
+    @override
+    async def aclose(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    def _opened(self) -> aiohttp.ClientSession:
+        """The session, made where its event loop runs."""
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(
+                limit=self._max_connections, keepalive_timeout=_IDLE_SECONDS, ssl=self.tls
+            ),
+            proxy=self._proxy,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            max_line_size=_LONGEST_HEADER_BYTES,
+            max_field_size=_LONGEST_HEADER_BYTES,
+        )
+        return self._session
+
+
+class _Body(httpx.AsyncByteStream):
+    """A body as it comes; closed before its end, it closes the connection."""
+
+    def __init__(self, response: aiohttp.ClientResponse, request: httpx.Request) -> None:
+        self._response = response
+        self._request = request
+
+    @override
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        with _as_httpx(self._request):
+            async for piece in self._response.content.iter_any():
+                yield piece
+
+    @override
+    async def aclose(self) -> None:
+        self._response.close()  # which is nothing where the body was read to its end
+
+
+@contextmanager
+def _as_httpx(request: httpx.Request) -> Generator[None, None, None]:
+    try:
+        yield
+    except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError) as error:
+        raise httpx.UnsupportedProtocol(
+            "the address is none that can be asked", request=request
+        ) from error
+    except (aiohttp.ClientError, OSError, ValueError) as error:
+        raise _kind_of(error)(str(error) or type(error).__name__, request=request) from error
+
+
+def _kind_of(error: Exception) -> type[httpx.TransportError]:
+    return next((kind for known, kind in _KINDS if isinstance(error, known)), httpx.NetworkError)
+
+
+_KINDS: tuple[tuple[type[Exception], type[httpx.TransportError]], ...] = (
+    (aiohttp.ServerTimeoutError, httpx.ConnectTimeout),  # no other time is limited
+    (aiohttp.ClientProxyConnectionError, httpx.ProxyError),
+    (aiohttp.ClientHttpProxyError, httpx.ProxyError),
+    (aiohttp.ClientConnectorError, httpx.ConnectError),
+    (aiohttp.ServerFingerprintMismatch, httpx.ConnectError),
+    (aiohttp.ServerDisconnectedError, httpx.RemoteProtocolError),
+    (aiohttp.ClientPayloadError, httpx.RemoteProtocolError),
+    (aiohttp.ClientResponseError, httpx.RemoteProtocolError),  # what came is no HTTP
+    (OSError, httpx.ReadError),
+    (ValueError, httpx.LocalProtocolError),  # a header that cannot be sent
+)
+"""The first that fits counts."""
