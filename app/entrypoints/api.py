@@ -11,6 +11,7 @@ from app.http.auth import Authentication
 from app.http.idempotency import IdempotencyKeys
 from app.http.openapi import DescribedApi
 from app.http.request_context import RequestContext
+from app.http.sse import Frames
 from app.routers import (
     agents,
     conversations,
@@ -59,6 +60,7 @@ def create_app(runtime: Runtime) -> FastAPI:
         services=runtime.services,
         authenticator=runtime.authenticator,
         login_codes=runtime.login_codes,
+        frames=Frames(),
         stopping=runtime.stopping,
     )
     # The last one added is the outermost.

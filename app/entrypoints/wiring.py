@@ -25,6 +25,7 @@ from app.runner.model_call import ModelCaller
 from app.runner.recent import RecentCommits
 from app.runner.tasks import cancel_and_wait
 from app.services.deps import Services
+from app.services.journals import Journals
 from app.services.principal import Principal, Role
 from app.settings import Settings
 from app.store.agents import declare
@@ -33,6 +34,7 @@ from app.store.claims import PostgresClaims
 from app.store.clock import DatabaseClock
 from app.store.conversations import PostgresConversations
 from app.store.external_calls import PostgresExternalCalls
+from app.store.feeds import PostgresFeeds
 from app.store.histories import PostgresHistories
 from app.store.late_results import PostgresLateResults
 from app.store.pool import Database, connected
@@ -110,6 +112,7 @@ async def build(
         )
         async with (
             wakeups.running(),
+            services.journals.running(stopping),
             _every(_CLOCK_SECONDS, partial(clock.synchronise, database)),
             _every(_FORGET_SECONDS, partial(_forget, replies)),
         ):
@@ -129,6 +132,7 @@ def _services(
     database: Database, catalog: Catalog, wakeups: Wakeups, clock: DatabaseClock
 ) -> Services:
     turns, recent = PostgresTurns(database), RecentCommits()
+    feeds, live_text = PostgresFeeds(database), LiveText()
     return Services(
         turns=turns,
         conversations=PostgresConversations(database),
@@ -138,6 +142,10 @@ def _services(
         waits=PostgresWaits(database),
         external_calls=PostgresExternalCalls(database),
         late_results=PostgresLateResults(database),
+        feeds=feeds,
+        journals=Journals(
+            turns=turns, feeds=feeds, wakeups=wakeups, recent=recent, live_text=live_text
+        ),
         writer=TurnWriter(
             store=turns,
             wakeups=wakeups,
@@ -148,7 +156,7 @@ def _services(
         ),
         catalog=catalog,
         wakeups=wakeups,
-        live_text=LiveText(),
+        live_text=live_text,
         recent=recent,
         clock=clock,
         new_id=new_id,

@@ -9,6 +9,7 @@ import hmac
 import secrets
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from urllib.parse import urlsplit
 
 from itsdangerous import BadSignature, URLSafeTimedSerializer
@@ -72,6 +73,8 @@ class Authenticator:
 class Authentication:
     """Puts into the state who asks (or `None`), and whether another site's page does it for them.
 
+    `who` in the state tells it anew, for answers that last longer than what they were allowed by.
+
     What follows from it is for the audit of commands and for the routes to say.
     """
 
@@ -87,11 +90,12 @@ class Authentication:
         authorization = connection.headers.get("authorization")
         state = scope.setdefault("state", {})
         if authorization is None:
-            state["principal"] = self._authenticator.by_cookie(connection.cookies.get(COOKIE))
-            state["is_cross_site"] = _is_cross_site(connection)
+            cookie = connection.cookies.get(COOKIE)
+            who = partial(self._authenticator.by_cookie, cookie)
         else:  # which no browser sends on its own
-            state["principal"] = self._authenticator.by_token(authorization)
-            state["is_cross_site"] = False
+            who = partial(self._authenticator.by_token, authorization)
+        state["who"], state["principal"] = who, who()
+        state["is_cross_site"] = authorization is None and _is_cross_site(connection)
         await self._app(scope, receive, send)
 
 

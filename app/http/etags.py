@@ -30,3 +30,9 @@ def version_in(if_match: str | None) -> int | None:
     if match is None:
         raise ProblemError("bad_request", 'If-Match takes one version, such as "17", or *')
     return int(match[1])
+
+
+def versions_in(if_none_match: str | None) -> frozenset[int]:
+    """The versions an `If-None-Match` header names; what is no tag of ours names none."""
+    tags = (if_none_match or "").split(",")
+    return frozenset(int(match[1]) for tag in tags if (match := _TAG.fullmatch(tag.strip())))

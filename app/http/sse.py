@@ -1,11 +1,13 @@
 """Event streams: the only use of sse-starlette."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sse_starlette.event import ServerSentEvent
 from sse_starlette.sse import EventSourceResponse
+from starlette.background import BackgroundTask
 from starlette.responses import Response
 
 EVENT_STREAM: dict[str, Any] = {
@@ -16,6 +18,8 @@ EVENT_STREAM: dict[str, Any] = {
 
 _HEARTBEAT_SECONDS = 15
 _STALLED_SECONDS = 60
+_RETRY_MILLIS = 1_000
+_LARGEST_WRITE_BYTES = 32 * 1024
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
@@ -26,20 +30,71 @@ class StreamEvent:
     data: str
     """JSON on one line."""
 
+    def frame(self) -> bytes:
+        """As it is sent."""
+        return ServerSentEvent(data=self.data, event=self.type, id=self.id, sep="\n").encode()
 
-def event_stream(events: AsyncIterator[Sequence[StreamEvent]], headers: dict[str, str]) -> Response:
-    """A stream with a comment every 15 s; a reader that takes nothing for 60 s is cut off.
 
-    Events that come together are sent together.
+class Frames:
+    """What several readers are sent is encoded once: the last frames of a process.
+
+    Memory is bounded in bytes, whoever reads what.
     """
 
-    async def frames() -> AsyncIterator[bytes]:
-        async for together in events:
-            yield b"".join(map(_encoded, together))
+    def __init__(self, largest_bytes: int = 4 * 1024 * 1024) -> None:
+        self._left = largest_bytes
+        self._largest_frame = largest_bytes // 16
+        self._frames: OrderedDict[Hashable, bytes] = OrderedDict()
+
+    def get(self, key: Hashable) -> bytes | None:
+        """The frame of the event that `key` stands for, if it is here."""
+        return self._frames.get(key)
+
+    def keep(self, key: Hashable, frame: bytes) -> None:
+        """For others who are sent the same; the oldest give way to it."""
+        if len(frame) > self._largest_frame or key in self._frames:
+            return
+        self._frames[key] = frame
+        self._left -= len(frame)
+        while self._left < 0:
+            self._left += len(self._frames.popitem(last=False)[1])
+
+
+def event_stream(
+    frames: AsyncIterator[Sequence[bytes]],
+    headers: dict[str, str],
+    *,
+    when_left: Callable[[], Awaitable[None]] | None = None,
+) -> Response:
+    """A stream with a comment every 15 s; a reader that takes nothing for 60 s is cut off.
+
+    Frames that come together are sent together, as long as they are small. A frame is never sent
+    in parts, since a heartbeat may come between two writes.
+
+    Args:
+        frames: what there is to send; the stream ends with it.
+        headers: of the answer.
+        when_left: called when the reader has gone before the end.
+    """
+    is_complete = False
+
+    async def written() -> AsyncGenerator[bytes]:
+        nonlocal is_complete
+        # At once, so that a reader knows that it is connected, and how soon to come back if not.
+        yield f"retry: {_RETRY_MILLIS}\n\n".encode()
+        async for together in frames:
+            for part in _in_parts(together):
+                yield part
+        is_complete = True
+
+    async def gone() -> None:
+        if when_left is not None and not is_complete:
+            await when_left()
 
     return EventSourceResponse(
-        frames(),
+        written(),
         headers=_HEADERS | headers,
+        background=BackgroundTask(gone),
         ping=_HEARTBEAT_SECONDS,
         ping_message_factory=lambda: ServerSentEvent(comment="still here", sep="\n"),
         send_timeout=_STALLED_SECONDS,
@@ -47,5 +102,11 @@ def event_stream(events: AsyncIterator[Sequence[StreamEvent]], headers: dict[str
     )
 
 
-def _encoded(event: StreamEvent) -> bytes:
-    return ServerSentEvent(data=event.data, event=event.type, id=event.id, sep="\n").encode()
+def _in_parts(frames: Sequence[bytes]) -> list[bytes]:
+    parts: list[bytes] = []
+    for frame in frames:
+        if parts and len(parts[-1]) + len(frame) <= _LARGEST_WRITE_BYTES:
+            parts[-1] += frame
+        else:
+            parts.append(frame)
+    return parts

@@ -5,6 +5,7 @@ tool and one behind HTTP) or where the arrow must point inward (the store). None
 callers need.
 """
 
+from app.ports.feeds import FeedStore, JournalReader, JournalUpkeep
 from app.ports.forms import FrozenForm
 from app.ports.histories import HistoryStore
 from app.ports.hooks import GoOn, Hooks, Run, RunError
@@ -41,7 +42,7 @@ from app.ports.records import (
     StoredMessage,
     StoredTurn,
 )
-from app.ports.signals import Clock, NewId, Wakeup, Wakeups
+from app.ports.signals import Clock, NewId, Subject, Wakeup, Wakeups
 from app.ports.store import (
     AuditLog,
     ClaimLost,
@@ -109,6 +110,7 @@ __all__ = [
     "ExternalCallStore",
     "ExternalClaim",
     "ExternalStatus",
+    "FeedStore",
     "Figure",
     "FoundReply",
     "FrozenForm",
@@ -117,7 +119,9 @@ __all__ = [
     "HistoryStore",
     "Hooks",
     "InterruptedCall",
+    "JournalReader",
     "JournalRow",
+    "JournalUpkeep",
     "KeepClaimed",
     "KeptLateResult",
     "KeptReply",
@@ -157,6 +161,7 @@ __all__ = [
     "StoreUnavailable",
     "StoredMessage",
     "StoredTurn",
+    "Subject",
     "TakesForms",
     "TextDelta",
     "Tool",

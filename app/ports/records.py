@@ -33,6 +33,10 @@ class Claim:
 class StoredTurn:
     turn: Turn
     updated_at: datetime
+    number: int = 0
+    """Its place among the turns of its conversation, from 1; 0 where that was not read."""
+    pruned_through: int = 0
+    """Events up to this one are kept no more; 0 or less: all are there, as of a turn at work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,10 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Protocol, TypeAlias
 
-from app.turn.ids import TurnId
+from app.turn.ids import ConversationKey, TurnId
+
+Subject: TypeAlias = TurnId | ConversationKey
+"""What changes: a turn, or a conversation when a turn of it begins."""
 
 Clock: TypeAlias = Callable[[], datetime]
 """Now, aware and in UTC, by the database's clock."""
@@ -18,12 +21,12 @@ NewId: TypeAlias = Callable[[str], str]
 class Wakeups(Protocol):
     """Hints that something changed. Losing one costs a poll interval, never a turn."""
 
-    def announce(self, turn_id: TurnId, *, runnable: bool) -> None:
+    def announce(self, subject: Subject, *, runnable: bool) -> None:
         """Wake this process at once and the others soon."""
         ...
 
-    def watch(self, turn_id: TurnId) -> AbstractContextManager["Wakeup"]:
-        """A wake-up that is set whenever the turn changes, while the context is open."""
+    def watch(self, subject: Subject) -> AbstractContextManager["Wakeup"]:
+        """A wake-up that is set whenever the subject changes, while the context is open."""
         ...
 
     @property

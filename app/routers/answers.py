@@ -6,10 +6,7 @@ import orjson
 from fastapi import Response
 
 from app.http.etags import etag
-from app.http.sse import event_stream
 from app.ports import StoredTurn
-from app.routers.deps import AppState
-from app.routers.event_schemas import Reader, stream_event
 from app.routers.sentences import Language
 from app.routers.turn_schemas import (
     PostedTurnOutput,
@@ -19,9 +16,7 @@ from app.routers.turn_schemas import (
 )
 from app.routers.wire import Output
 from app.services.deps import Caller, Services
-from app.services.follow import Cursor, Feed, follow
 from app.services.turns import offered
-from app.turn.ids import Identity
 
 
 async def turn_resource(
@@ -80,33 +75,3 @@ def turn_headers(stored: StoredTurn) -> dict[str, str]:
 def json_answer(body: Output, status_code: int, headers: dict[str, str]) -> Response:
     content = orjson.dumps(body.model_dump(mode="json"))
     return Response(content, status_code, headers, media_type="application/json")
-
-
-def events_after(
-    state: AppState, caller: Caller, stored: StoredTurn, seen_version: int, language: Language
-) -> Response:
-    """What a request to a turn brought, as events: all behind the version it was seen at."""
-    return stream_answer(
-        state,
-        caller,
-        stored.turn.identity,
-        Cursor(version=seen_version),
-        language,
-        headers=turn_headers(stored),
-    )
-
-
-def stream_answer(
-    state: AppState,
-    caller: Caller,
-    identity: Identity,
-    cursor: Cursor,
-    language: Language,
-    *,
-    headers: dict[str, str] | None = None,
-) -> Response:
-    """The turn's events behind `cursor`, as they come."""
-    feed: Feed = follow(state.services, identity, cursor, stopping=state.stopping)
-    reader = Reader(principal=caller.principal, language=language)
-    events = ([stream_event(one, identity, reader) for one in news] async for news in feed)
-    return event_stream(events, headers or {})

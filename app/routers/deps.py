@@ -2,13 +2,14 @@
 
 import asyncio
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import Depends, Header, Path, Query, Request
 
 from app.http.auth import Authenticator, LoginCodes
 from app.http.error_handlers import ProblemError
 from app.http.etags import version_in
+from app.http.sse import Frames
 from app.routers.preferences import Preference, parse_prefer
 from app.routers.sentences import Language, language_of
 from app.routers.wire import ID_PATTERN
@@ -23,6 +24,8 @@ class AppState:
     services: Services
     authenticator: Authenticator
     login_codes: LoginCodes
+    frames: Frames
+    """What readers of events share."""
     stopping: asyncio.Event
     """Set when the process is about to stop: streams end, so that readers come back elsewhere."""
 
@@ -44,7 +47,12 @@ def _principal(request: Request) -> Principal:
 
 
 def _caller(request: Request, principal: Annotated[Principal, Depends(_principal)]) -> Caller:
-    return Caller(principal=principal, request_id=request.scope["state"]["request_id"])
+    state = request.scope["state"]
+    return Caller(
+        principal=principal,
+        request_id=state["request_id"],
+        is_still_known=lambda: bool(state["who"]() == principal),
+    )
 
 
 def _language(accept_language: Annotated[str | None, Header()] = None) -> Language:
@@ -64,6 +72,12 @@ ServicesDep = Annotated[Services, Depends(_services)]
 CallerDep = Annotated[Caller, Depends(_caller)]
 LanguageDep = Annotated[Language, Depends(_language)]
 IfMatch = Annotated[int | None, Depends(_if_match)]
+Until = Annotated[
+    Literal["blocked"] | None,
+    Query(
+        description="`blocked`: the stream ends when the turn waits, for somebody or for a time."
+    ),
+]
 Prefer = Annotated[Preference, Depends(_prefer)]
 ConversationPath = Annotated[str, Path(alias="conversationId", pattern=ID_PATTERN)]
 TurnPath = Annotated[str, Path(alias="turnId")]

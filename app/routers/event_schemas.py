@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from datetime import datetime
+from typing import Any, TypeAlias
 
 import orjson
 from pydantic.alias_generators import to_camel
@@ -11,9 +12,11 @@ from app.http.sse import StreamEvent
 from app.routers.failure_schemas import failure_output
 from app.routers.message_schemas import content_output, queued_output
 from app.routers.sentences import Language
+from app.routers.turn_schemas import TurnOutput
 from app.routers.wait_event_schemas import policy_data, wait_event_data
-from app.services.follow import Followed
+from app.routers.wire import Output
 from app.services.principal import Principal
+from app.services.reading import Followed, Snapshot
 from app.turn import events as e
 from app.turn.ids import Identity, TurnId
 from app.turn.journal import Interruption
@@ -36,22 +39,35 @@ class Reader:
     language: Language
 
 
-def stream_event(followed: Followed, identity: Identity, reader: Reader) -> StreamEvent:
-    sequence = followed.cursor.version
-    envelope = {
+Envelope: TypeAlias = dict[str, Any]
+"""An event with what is said of every one: whose it is, which one, when."""
+
+
+def envelope(followed: Followed, identity: Identity, data: Mapping[str, Any]) -> Envelope:
+    return {
         "eventId": f"{identity.turn_id}:{followed.cursor}",
         "turnId": identity.turn_id,
         "conversationId": identity.conversation_id,
         "agentId": identity.agent_id,
         "agentVersion": identity.agent_version,
-        "sequence": sequence,
+        "sequence": followed.cursor.version,
         "type": followed.event.type,
         "occurredAt": followed.occurred_at,
-        "data": event_data(followed.event, reader, identity.turn_id),
+        "data": data,
     }
-    return StreamEvent(
-        id=str(followed.cursor), type=followed.event.type, data=orjson.dumps(envelope).decode()
-    )
+
+
+def snapshot_data(snapshot: Snapshot, turn: TurnOutput) -> dict[str, Any]:
+    """What stands for events that are not kept any more."""
+    return {
+        "prunedThrough": snapshot.pruned_through,
+        "turn": turn.model_dump(mode="json"),
+    }
+
+
+def stream_event(said: Envelope, place: str) -> StreamEvent:
+    """The event as a frame whose id is `place`."""
+    return StreamEvent(id=place, type=said["type"], data=orjson.dumps(said).decode())
 
 
 def event_data(  # noqa: C901, PLR0912 - it only routes
@@ -213,3 +229,25 @@ def _plain(event: e.Event) -> dict[str, Any]:
         for field in fields(event)
         if field.name != "type"
     }
+
+
+class EventOutput(Output):
+    """An event of a turn; docs/events.md has the types and what their `data` holds."""
+
+    event_id: str
+    turn_id: str
+    conversation_id: str
+    agent_id: str
+    agent_version: str
+    sequence: int
+    type: str
+    occurred_at: datetime
+    data: dict[str, Any]
+
+
+class EventPage(Output):
+    items: list[EventOutput]
+    next_cursor: str | None
+    """Where the next page begins; null when this is all there is now."""
+    last_event_id: str | None
+    """The place behind this page, for `after` of a later look; null when it is empty."""

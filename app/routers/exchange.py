@@ -5,19 +5,27 @@ it to rest, or its events from then on. For a request with an Idempotency-Key it
 """
 
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import Annotated, Protocol, TypeAlias
+from functools import partial
+from typing import Annotated, Literal, Protocol, TypeAlias
 
-from fastapi import Depends, Header, Request, Response
+from fastapi import Depends, Header, Query, Request, Response
+from starlette.types import Receive
 
 from app.http.idempotency import HEADER, REPLAYED, RequestKey, kept_reply, request_key
+from app.http.leaving import noticed
 from app.ports import ConversationSummary, KeptReply, StoredTurn
-from app.routers.answers import events_after, json_answer, turn_headers, turn_resource
-from app.routers.deps import AppState, CallerDep, LanguageDep, Prefer, StateDep
+from app.routers.answers import json_answer, turn_headers, turn_resource
+from app.routers.deps import AppState, CallerDep, LanguageDep, Prefer, StateDep, Until
 from app.routers.preferences import Preference
 from app.routers.sentences import Language
+from app.routers.streams import Streaming
 from app.services.deps import Caller, Services
+from app.services.leaving import pause_for_want_of_readers
+from app.services.reading import Cursor
 from app.services.turns import wait_until_at_rest
+from app.turn.ids import TurnId
 
 _MARGIN_SECONDS = 5
 """Beyond the time a caller waits, until its answer is taken for lost."""
@@ -39,6 +47,14 @@ class Outcome(Protocol):
         ...
 
 
+OnDisconnect = Annotated[
+    Literal["continue", "pause"],
+    Query(
+        alias="onDisconnect",
+        description="What becomes of the turn when the caller hangs up before the answer (`Prefer: "
+        "wait`) or the stream has ended: it goes on, or it is paused if it is at work.",
+    ),
+]
 Render: TypeAlias = Callable[[StoredTurn, int], Awaitable[Response]]
 """The answer that is a turn, which was at that version before the command."""
 
@@ -52,6 +68,10 @@ class Exchange:
     language: Language
     prefer: Preference
     wants_events: bool
+    until_blocked: bool
+    pauses_without_reader: bool
+    """Whether the turn is paused when the caller hangs up before it is answered."""
+    receive: Receive
     key: RequestKey | None
 
     @property
@@ -74,20 +94,35 @@ class Exchange:
         return response
 
     async def _answer(self, done: Outcome, render: Render) -> Response:
+        turn_id = done.stored.turn.identity.turn_id
+        when_left = partial(self._left, turn_id) if self.pauses_without_reader else None
         if self.wants_events:
-            return events_after(
-                self.state, self.caller, done.stored, done.seen_version, self.language
+            streaming = Streaming(
+                state=self.state,
+                caller=self.caller,
+                language=self.language,
+                until_blocked=self.until_blocked,
             )
-        stored = await wait_until_at_rest(
-            self.services,
-            self.caller,
-            done.stored,
-            seconds=self.prefer.wait_seconds,
-            stopping=self.state.stopping,
-        )
+            return streaming.turn(
+                done.stored,
+                Cursor(version=done.seen_version),
+                headers=turn_headers(done.stored),
+                when_left=when_left,
+            )
+        async with nullcontext() if when_left is None else noticed(self.receive, when_left):
+            stored = await wait_until_at_rest(
+                self.services,
+                self.caller,
+                done.stored,
+                seconds=self.prefer.wait_seconds,
+                stopping=self.state.stopping,
+            )
         response = await render(stored, done.seen_version)
         response.headers.update(self.prefer.applied)
         return response
+
+    async def _left(self, turn_id: TurnId) -> None:
+        await pause_for_want_of_readers(self.services, self.caller, turn_id)
 
     async def answer_at_once(
         self, command: Callable[[Caller], Awaitable[Outcome]], render: Render
@@ -125,7 +160,14 @@ class Exchange:
 
 
 def _exchange(
-    request: Request, state: StateDep, caller: CallerDep, language: LanguageDep, prefer: Prefer
+    request: Request,
+    state: StateDep,
+    caller: CallerDep,
+    language: LanguageDep,
+    prefer: Prefer,
+    *,
+    until: Until = None,
+    on_disconnect: OnDisconnect = "continue",
 ) -> Exchange:
     return Exchange(
         state=state,
@@ -133,6 +175,9 @@ def _exchange(
         language=language,
         prefer=prefer,
         wants_events="text/event-stream" in request.headers.get("accept", ""),
+        until_blocked=until == "blocked",
+        pauses_without_reader=on_disconnect == "pause",
+        receive=request.receive,
         key=request_key(request),
     )
 

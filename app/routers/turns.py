@@ -2,9 +2,9 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Header, Query, Response
 
-from app.http.etags import TURN_HEADERS
+from app.http.etags import TURN_HEADERS, versions_in
 from app.http.openapi import may_answer
 from app.ports import StoredTurn
 from app.routers.answers import json_answer, turn_headers, turn_resource, turn_resources
@@ -16,11 +16,13 @@ from app.routers.deps import (
     LanguageDep,
     Limit,
     ServicesDep,
+    StateDep,
     TurnPath,
 )
 from app.routers.exchange import KEYED, ExchangeDep
 from app.routers.failure_schemas import FailurePage, failure_output
 from app.routers.interruption_schemas import InterruptionOutput, InterruptionPage
+from app.routers.preferences import LONGEST_WAIT_SECONDS
 from app.routers.turn_schemas import TurnOutput, TurnPage
 from app.routers.wire import ID_PATTERN
 from app.services.commands import Commanded
@@ -32,6 +34,7 @@ from app.services.turns import (
     list_interruptions,
     list_turns,
     pause,
+    wait_for_change,
 )
 from app.turn.ids import ConversationId, TurnId
 from app.turn.status import Status
@@ -81,13 +84,38 @@ async def read_turns(
 @router.get(
     _ONE,
     response_model=TurnOutput,
-    responses={200: {"headers": TURN_HEADERS}},
+    responses={
+        200: {"headers": TURN_HEADERS},
+        304: {"description": "It is at the version that `If-None-Match` names."},
+    },
     openapi_extra=may_answer("turn_not_found"),
 )
 async def read_a_turn(
-    turn_id: TurnPath, services: ServicesDep, caller: CallerDep, language: LanguageDep
+    turn_id: TurnPath,
+    state: StateDep,
+    caller: CallerDep,
+    language: LanguageDep,
+    *,
+    if_none_match: Annotated[str | None, Header(description="A version, as in `ETag`.")] = None,
+    wait: Annotated[
+        int,
+        Query(ge=0, le=LONGEST_WAIT_SECONDS, description="Seconds to wait for another version."),
+    ] = 0,
 ) -> Response:
+    """The turn as it is; with `If-None-Match` only if it is at another version.
+
+    `wait` then waits until it is, at most so many seconds; without `If-None-Match` there is nothing
+    to wait for.
+    """
+    services = state.services
     stored = await get_turn(services, caller, TurnId(turn_id))
+    known = versions_in(if_none_match)
+    if stored.turn.version in known:
+        stored = await wait_for_change(
+            services, caller, stored, seconds=wait, stopping=state.stopping
+        )
+    if stored.turn.version in known:
+        return Response(status_code=304, headers=turn_headers(stored))
     body = await turn_resource(services, caller, stored, language)
     return json_answer(body, 200, turn_headers(stored))
 

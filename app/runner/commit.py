@@ -42,7 +42,7 @@ from app.turn.agent import Agent
 from app.turn.decide import decide, decide_request
 from app.turn.events import Event
 from app.turn.evolve import advance, fold
-from app.turn.ids import TurnId
+from app.turn.ids import TurnId, conversation_key
 from app.turn.inputs import Report, Request, TimePassed
 from app.turn.start import succeed
 from app.turn.state import Turn
@@ -200,6 +200,9 @@ class TurnWriter:
             self._tell(commit.after)
             if commit.successor is not None:
                 self._tell(commit.successor.turn)
+                identity = turn.identity
+                key = conversation_key(identity.tenant_id, identity.conversation_id)
+                self.wakeups.announce(key, runnable=False)
             return Written(turn=commit.after, events=events, at=at, messages=messages, raced=raced)
         message = f"turn {turn.identity.turn_id!r} changed {_MOST_RACES} times meanwhile"
         raise VersionConflict(message)

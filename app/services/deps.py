@@ -14,6 +14,7 @@ from app.ports import (
     ConversationStore,
     ConversationSummary,
     ExternalCallStore,
+    FeedStore,
     HistoryStore,
     KeptReply,
     LateResultStore,
@@ -28,6 +29,7 @@ from app.ports import (
 from app.runner.commit import TurnWriter
 from app.runner.live_text import LiveText
 from app.runner.recent import RecentCommits
+from app.services.journals import Journals
 from app.services.principal import Principal
 from app.turn.ids import ConversationId, TurnId
 
@@ -42,6 +44,8 @@ class Services:
     waits: WaitStore
     external_calls: ExternalCallStore
     late_results: LateResultStore
+    feeds: FeedStore
+    journals: Journals
     writer: TurnWriter
     catalog: AgentCatalog
     wakeups: Wakeups
@@ -61,6 +65,8 @@ class Caller:
 
     principal: Principal
     request_id: str
+    is_still_known: Callable[[], bool] = lambda: True
+    """Whether the same credentials would make the same caller of them now."""
     keep: Keep | None = None
     """For a request with an Idempotency-Key: its reply is stored with its effect."""
 

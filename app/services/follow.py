@@ -1,209 +1,234 @@
-"""Following a turn: replay and live are one loop, so there is no seam to lose an event in.
+"""Following: replay and live are one loop, so there is no seam to lose an event in.
 
     read what is stored behind the cursor; hand it on; hand on what the open answer has beyond it;
     wait until something changes; again.
 
 While only the open answer grows nothing new is stored, so nothing is read: a streamed token costs
-no statement.
-
-The cursor is a version and, inside an open answer, how many code points of it the reader has. The
-durable text events come later than the live text they cover, so what the reader has already is cut
-from them. Waiting is on a level that every change sets: a hint that is lost costs a poll interval.
-
-A worker that has lost its claim may go on writing for a moment. So live text is handed on only
-while its attempt is the one that is open by what the reader has seen, never because it is there.
+no statement. What is read is read once for all readers in this process (`app.services.journals`),
+and nothing is held between two reads: no connection, no transaction, and no queue. A reader that
+takes its events slowly is read for slowly; it never has more in memory than one look's rows.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import TypeAlias
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, field
+from typing import Self, TypeAlias
 
-from typing_extensions import override
+import structlog
 
-from app.ports import Clock, JournalRow
-from app.runner.live_text import OpenAnswer
+from app.ports import JournalRow, StoredTurn, StoreUnavailable
 from app.services.deps import Services
-from app.turn.events import (
-    Event,
-    ModelCompleted,
-    ModelReasoning,
-    ModelStarted,
-    ModelText,
-    StepRecovered,
-    TurnPaused,
-    TurnSuspended,
-)
-from app.turn.ids import AttemptId, Identity, TurnId
+from app.services.journals import ROWS_AT_ONCE, Following
+from app.services.reading import Cursor, Followed, Reading
+from app.turn.events import TurnPaused, TurnSuspended
+from app.turn.ids import ConversationId, TenantId, TurnId
 from app.turn.journal import TERMINAL_TYPES
 
-_POLL_SECONDS = 1.0
-_ROWS_AT_ONCE = 200
+_CHECK_SECONDS = 60.0
+_AGAIN_SECONDS = 1.0
 
+_log = structlog.get_logger(__name__)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cursor:
-    """How much of a turn a reader has."""
-
-    version: int
-    text: int = 0
-    """Code points of the open answer."""
-    reasoning: int = 0
-
-    @override
-    def __str__(self) -> str:
-        return f"{self.version}:{self.text}" if self.text else str(self.version)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Followed:
-    """An event with the cursor of a reader that has it."""
-
-    cursor: Cursor
-    event: Event
-    occurred_at: datetime
-    durable: bool
-    """Whether it is stored; a live piece of text is not."""
-
-
-Feed: TypeAlias = AsyncIterator[Sequence[Followed]]
+Feed: TypeAlias = AsyncGenerator[Sequence[Followed], None]
 """What came at one moment, together: the events of a commit, or what a model has just written."""
+ConversationFeed: TypeAlias = AsyncGenerator[tuple[StoredTurn, Sequence[Followed]], None]
+"""The same with the turn it is of."""
 
 
-async def follow(
-    services: Services, identity: Identity, cursor: Cursor, *, stopping: asyncio.Event
-) -> Feed:
-    """Everything behind `cursor`, then what happens, until the turn has ended or is deleted."""
-    turn_id = identity.turn_id
-    with ExitStack() as stack:
-        wakeup = stack.enter_context(services.wakeups.watch(turn_id))
-        stack.enter_context(services.live_text.read(turn_id, wakeup))
-        stack.enter_context(services.recent.followed(turn_id))
-        reading = _Reading(cursor, await _attempt_in_flight(services, turn_id))
-        may_have_changed = True
-        while not stopping.is_set():
-            rows = await _news(services, turn_id, reading.cursor) if may_have_changed else ()
-            for row in rows:
-                if news := reading.stored(row):
-                    yield news
-                if row.events[-1].type in TERMINAL_TYPES:
-                    return
-            if len(rows) == _ROWS_AT_ONCE:
-                continue
-            if pieces := reading.live(services.live_text.answer(turn_id), services.clock):
-                yield pieces
-            elif may_have_changed and not rows and await services.turns.load(turn_id) is None:
-                return  # it went with its conversation
-            may_have_changed = await wakeup.wait(_POLL_SECONDS)
+@dataclass(slots=True, kw_only=True)
+class Permit:
+    """Whether a reader may go on; asked again now and then while it reads."""
+
+    is_still_given: Callable[[], Awaitable[bool]]
+    every_seconds: float = _CHECK_SECONDS
+    _asked_at: float = field(default_factory=time.monotonic)
+
+    @property
+    def seconds_left(self) -> float:
+        """Until it has to be asked for again."""
+        return max(self._asked_at + self.every_seconds - time.monotonic(), 0)
+
+    async def holds(self) -> bool:
+        """Raises `StoreUnavailable` when the database, which would have to say so, is away."""
+        if self.seconds_left:
+            return True
+        if not await self.is_still_given():
+            return False
+        self._asked_at = time.monotonic()
+        return True
 
 
-@dataclass(slots=True)
-class _Reading:
-    """How far a reader has come, and which attempt is open by what it has seen."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """What ends a stream before the turn does."""
 
-    cursor: Cursor
-    attempt_id: AttemptId | None
-
-    def stored(self, row: JournalRow) -> Sequence[Followed]:
-        """What of a row behind the cursor the reader does not have."""
-        news = list(_stored_behind(self.cursor, row))
-        at = news[-1].cursor if news else self.cursor
-        self.cursor = replace(at, version=row.sequence)
-        for event in row.events:
-            self.attempt_id = _attempt_open_after(event, self.attempt_id)
-        return news
-
-    def live(self, answer: OpenAnswer | None, clock: Clock) -> Sequence[Followed]:
-        """What the open answer has beyond the cursor."""
-        pieces = list(_live_behind(self.cursor, answer, self.attempt_id, clock))
-        if pieces:
-            self.cursor = pieces[-1].cursor
-        return pieces
+    stopping: asyncio.Event
+    """The process is about to stop."""
+    permit: Permit
+    until_blocked: bool = False
+    """It wants no more than what happens until the turn waits for somebody or for a time."""
 
 
-async def _news(services: Services, turn_id: TurnId, cursor: Cursor) -> Sequence[JournalRow]:
-    """What this process has just stored, or else what the database has.
+async def follow(services: Services, stored: StoredTurn, cursor: Cursor, bounds: Bounds) -> Feed:
+    """Everything behind `cursor`, then what happens, until the turn has ended or is deleted.
 
-    Where both have news, another process's are found at the next wake-up or poll.
+    Args:
+        services: of this process.
+        stored: the turn, as it was at some moment before.
+        cursor: what the reader has of it.
+        bounds: what else ends it.
     """
-    at_hand = services.recent.behind(turn_id, cursor.version)
-    if at_hand:
-        return at_hand
-    return await services.turns.journal(turn_id, after=cursor.version, limit=_ROWS_AT_ONCE)
+    turn_id = stored.turn.identity.turn_id
+    follower = _Follower.of(services, stored, cursor)
+    with services.journals.followed(turn_id) as following:
+        while not bounds.stopping.is_set():
+            try:
+                if not await bounds.permit.holds():
+                    return
+                async with aclosing(follower.news()) as feed:
+                    async for news in feed:
+                        yield news
+                if follower.has_ended or following.is_gone:
+                    return
+                if bounds.until_blocked and await follower.is_at_rest():
+                    return
+            except StoreUnavailable:
+                await _until_it_may_be_back(bounds)
+                follower.may_have_changed = True
+                continue
+            follower.may_have_changed |= await _change(following, follower.version, bounds)
 
 
-async def _attempt_in_flight(services: Services, turn_id: TurnId) -> AttemptId | None:
-    """Read before the journal, whose events correct it."""
-    turn = await services.turns.load(turn_id)
-    return None if turn is None else turn.attempt_in_flight
+async def follow_conversation(
+    services: Services,
+    conversation: tuple[TenantId, ConversationId],
+    place: tuple[int, Cursor],
+    bounds: Bounds,
+) -> ConversationFeed:
+    """Everything behind `place`, turn by turn, then what happens, until it is deleted.
+
+    Args:
+        services: of this process.
+        conversation: which one.
+        place: the number of a turn, from 1, and what the reader has of that turn.
+        bounds: what else ends it.
+    """
+    number, cursor = place
+    with services.journals.followed_conversation(*conversation) as following:
+        while not bounds.stopping.is_set():
+            try:
+                if not await bounds.permit.holds():
+                    return
+                stored = await services.feeds.turn_from(*conversation, number)
+            except StoreUnavailable:
+                await _until_it_may_be_back(bounds)
+                continue
+            if stored is None:
+                if following.is_gone or bounds.until_blocked:
+                    return
+                await _change(following, number - 1, bounds)
+                continue
+            reading = _OneOfSeveral(stored, cursor)
+            async with aclosing(reading.follow(services, bounds)) as feed:
+                async for news in feed:
+                    yield stored, news
+            if not reading.has_ended:
+                return
+            number, cursor = stored.number + 1, Cursor(version=0)
 
 
-def _attempt_open_after(event: Event, attempt_id: AttemptId | None) -> AttemptId | None:
-    match event:
-        case ModelStarted(attempt_id=begun):
-            return begun
-        case ModelCompleted() | StepRecovered() | TurnSuspended() | TurnPaused():
-            return None
-        case _:
-            return attempt_id
+class _OneOfSeveral:
+    """A turn of a conversation, to its end, behind which the next one comes."""
+
+    def __init__(self, stored: StoredTurn, cursor: Cursor) -> None:
+        self._stored = stored
+        self._cursor = cursor
+        self.has_ended = stored.turn.is_terminal and cursor.version >= stored.turn.version
+
+    async def follow(self, services: Services, bounds: Bounds) -> Feed:
+        if self.has_ended:
+            return
+        async with aclosing(follow(services, self._stored, self._cursor, bounds)) as feed:
+            async for news in feed:
+                self.has_ended = news[-1].event.type in TERMINAL_TYPES
+                yield news
 
 
-def _stored_behind(cursor: Cursor, row: JournalRow) -> Iterator[Followed]:
-    for sequence, event in enumerate(row.events, start=row.sequence - len(row.events) + 1):
-        if sequence <= cursor.version:
-            continue
-        cursor, news = _past(cursor, sequence, event)
-        if news is not None:
-            yield Followed(cursor=cursor, event=news, occurred_at=row.occurred_at, durable=True)
+def news_of(services: Services, stored: StoredTurn, cursor: Cursor) -> Feed:
+    """What is there behind `cursor` at this moment; it ends without waiting.
+
+    Raises:
+        StoreUnavailable: the database does not answer.
+    """
+    return _Follower.of(services, stored, cursor).news()
 
 
-def _live_behind(
-    cursor: Cursor, answer: OpenAnswer | None, attempt_id: AttemptId | None, clock: Clock
-) -> Iterator[Followed]:
-    if answer is None or answer.attempt_id != attempt_id:
-        return
-    if cursor.version < answer.started_version:
-        return
-    for piece in _beyond(cursor, answer):
-        cursor = _with(cursor, piece)
-        yield Followed(cursor=cursor, event=piece, occurred_at=clock(), durable=False)
+@dataclass(slots=True, kw_only=True)
+class _Follower:
+    """One reader at one turn, between two waits."""
 
+    services: Services
+    turn_id: TurnId
+    reading: Reading
+    rests_at: int | None
+    """A version at which the turn was seen at rest."""
+    may_have_changed: bool = True
+    has_ended: bool = False
+    _was_suspended: bool = False
 
-def _past(cursor: Cursor, sequence: int, event: Event) -> tuple[Cursor, Event | None]:
-    """The cursor behind a stored event, and what of the event the reader does not have."""
-    moved = replace(cursor, version=sequence)
-    match event:
-        case ModelText(offset=offset, text=text):
-            news = text[max(cursor.text - offset, 0) :]
-            start = offset + len(text) - len(news)
-            moved = replace(moved, text=max(cursor.text, offset + len(text)))
-            return moved, replace(event, offset=start, text=news) if news else None
-        case ModelReasoning(offset=offset, text=text):
-            news = text[max(cursor.reasoning - offset, 0) :]
-            start = offset + len(text) - len(news)
-            moved = replace(moved, reasoning=max(cursor.reasoning, offset + len(text)))
-            return moved, replace(event, offset=start, text=news) if news else None
-        case ModelStarted() | ModelCompleted() | StepRecovered() | TurnSuspended() | TurnPaused():
-            return Cursor(version=sequence), event  # no answer is open, or another one
-        case _:
-            return moved, event
-
-
-def _beyond(cursor: Cursor, answer: OpenAnswer) -> list[ModelText | ModelReasoning]:
-    pieces: list[ModelText | ModelReasoning] = []
-    if news := answer.reasoning[cursor.reasoning :]:
-        pieces.append(
-            ModelReasoning(attempt_id=answer.attempt_id, offset=cursor.reasoning, text=news)
+    @classmethod
+    def of(cls, services: Services, stored: StoredTurn, cursor: Cursor) -> Self:
+        turn = stored.turn
+        return cls(
+            services=services,
+            turn_id=turn.identity.turn_id,
+            reading=Reading(cursor, turn.attempt_in_flight),
+            rests_at=None if turn.is_at_work else turn.version,
         )
-    if news := answer.text[cursor.text :]:
-        pieces.append(ModelText(attempt_id=answer.attempt_id, offset=cursor.text, text=news))
-    return pieces
+
+    @property
+    def version(self) -> int:
+        return self.reading.cursor.version
+
+    async def news(self) -> Feed:
+        """What is stored behind the cursor, to the end, then what is beyond it in this process."""
+        while self.may_have_changed and not self.has_ended:
+            rows = await self.services.journals.behind(self.turn_id, self.version)
+            for row in rows:
+                if self.reading.lacks_what_is_before(row):
+                    through = await self.services.feeds.pruned_through(self.turn_id)
+                    if snapshot := self.reading.pruned(through, row):
+                        yield snapshot
+                if news := self._stored(row):
+                    yield news
+            self.may_have_changed = len(rows) == ROWS_AT_ONCE
+        answer = self.services.live_text.answer(self.turn_id)
+        if pieces := self.reading.live(answer, self.services.clock):
+            yield pieces
+
+    def _stored(self, row: JournalRow) -> Sequence[Followed]:
+        self.has_ended = row.events[-1].type in TERMINAL_TYPES
+        self._was_suspended |= any(isinstance(e, TurnSuspended | TurnPaused) for e in row.events)
+        return self.reading.stored(row)
+
+    async def is_at_rest(self) -> bool:
+        """Whether the reader has everything up to where the turn waits."""
+        if self._was_suspended:
+            self._was_suspended = False
+            turn = await self.services.turns.load(self.turn_id)
+            self.rests_at = None if turn is None or turn.is_at_work else turn.version
+        return self.rests_at is not None and self.version >= self.rests_at
 
 
-def _with(cursor: Cursor, piece: ModelText | ModelReasoning) -> Cursor:
-    end = piece.offset + len(piece.text)
-    if isinstance(piece, ModelText):
-        return replace(cursor, text=end)
-    return replace(cursor, reasoning=end)
+async def _change(following: Following, known: int, bounds: Bounds) -> bool:
+    """Until there may be news, or it is time to ask for the permit again."""
+    return await following.change_from(known, within_seconds=bounds.permit.seconds_left)
+
+
+async def _until_it_may_be_back(bounds: Bounds) -> None:
+    """An open stream outlives a database that is restarted: its reader only waits longer."""
+    _log.warning("feed_waits_for_the_database")
+    with suppress(TimeoutError):
+        await asyncio.wait_for(bounds.stopping.wait(), _AGAIN_SECONDS)

@@ -6,7 +6,7 @@ from app.ports import Command, Commit, Conversation, LoadedAgent, OutcomeUnknown
 from app.services.deps import Caller, Services
 from app.services.errors import PayloadInvalid
 from app.turn.evolve import fold
-from app.turn.ids import AgentId, Identity, TurnId
+from app.turn.ids import AgentId, Identity, TurnId, conversation_key
 from app.turn.interruption import in_words_of
 from app.turn.resume_point import Resumable
 from app.turn.start import go_on
@@ -30,6 +30,8 @@ async def open_turn(
         if await services.turns.load(turn.identity.turn_id) is None:
             raise
     services.wakeups.announce(turn.identity.turn_id, runnable=turn.is_at_work)
+    key = conversation_key(conversation.tenant_id, conversation.conversation_id)
+    services.wakeups.announce(key, runnable=False)
 
 
 async def open_behind(  # noqa: PLR0913 - what a turn that goes on consists of

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypeAlias
@@ -43,7 +43,6 @@ _ACTIONS = {
     Pause: "PAUSE",
     Cancel: "CANCEL",
 }
-_LOOK_SECONDS = 1.0
 _MOST_TRIES = 10
 
 
@@ -195,13 +194,55 @@ async def wait_until_at_rest(
     stopping: asyncio.Event,
 ) -> StoredTurn:
     """The turn once it is at rest; as it is after `seconds`, or when the process stops."""
+    return await _wait_while(
+        lambda turn: turn.is_at_work, services, caller, stored, seconds=seconds, stopping=stopping
+    )
+
+
+async def wait_for_change(
+    services: Services,
+    caller: Caller,
+    stored: StoredTurn,
+    *,
+    seconds: float,
+    stopping: asyncio.Event,
+) -> StoredTurn:
+    """The turn once it is at another version; as it is after `seconds`, or at the process's end.
+
+    Raises:
+        TurnNotFound: it was deleted meanwhile, or is not the caller's to see any more.
+    """
+    version = stored.turn.version
+    return await _wait_while(
+        lambda turn: turn.version == version,
+        services,
+        caller,
+        stored,
+        seconds=seconds,
+        stopping=stopping,
+    )
+
+
+async def _wait_while(
+    is_so: Callable[[Turn], bool],
+    services: Services,
+    caller: Caller,
+    stored: StoredTurn,
+    *,
+    seconds: float,
+    stopping: asyncio.Event,
+) -> StoredTurn:
     turn_id = stored.turn.identity.turn_id
     until = time.monotonic() + seconds
-    with services.wakeups.watch(turn_id) as wakeup:
-        while stored.turn.is_at_work and (left := until - time.monotonic()) > 0:
-            if stopping.is_set():
+    if seconds <= 0 or not is_so(stored.turn):
+        return stored
+    with services.journals.followed(turn_id) as following:
+        may_have_changed = True
+        while is_so(stored.turn) and not stopping.is_set():
+            if may_have_changed:
+                stored = await get_turn(services, caller, turn_id)
+            left = until - time.monotonic()
+            if left <= 0 or not is_so(stored.turn):
                 break
-            stored = await get_turn(services, caller, turn_id)
-            if stored.turn.is_at_work:
-                await wakeup.wait(min(left, _LOOK_SECONDS))
+            may_have_changed = await following.change_from(stored.turn.version, within_seconds=left)
     return stored

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from app.turn.ids import TurnId
+from app.ports import Subject
 
 
 class Signal:
@@ -37,22 +37,22 @@ class Signals:
     """Who waits for what, in this process."""
 
     def __init__(self) -> None:
-        self._watchers: defaultdict[TurnId, set[Signal]] = defaultdict(set)
+        self._watchers: defaultdict[Subject, set[Signal]] = defaultdict(set)
         self.runnable = Signal()
 
     @contextmanager
-    def watch(self, turn_id: TurnId) -> Generator[Signal, None, None]:
+    def watch(self, subject: Subject) -> Generator[Signal, None, None]:
         signal = Signal()
-        self._watchers[turn_id].add(signal)
+        self._watchers[subject].add(signal)
         try:
             yield signal
         finally:
-            self._watchers[turn_id].discard(signal)
-            if not self._watchers[turn_id]:
-                del self._watchers[turn_id]
+            self._watchers[subject].discard(signal)
+            if not self._watchers[subject]:
+                del self._watchers[subject]
 
-    def turn_changed(self, turn_id: TurnId) -> None:
-        for signal in self._watchers.get(turn_id, ()):
+    def changed(self, subject: Subject) -> None:
+        for signal in self._watchers.get(subject, ()):
             signal.set()
 
     def everything_changed(self) -> None:

@@ -33,6 +33,9 @@ from app.turn.status import TERMINAL
 
 NOT_TERMINAL = "status NOT IN (" + ", ".join(sorted(f"'{s.value}'" for s in TERMINAL)) + ")"
 """The statuses of a turn that still holds its conversation."""
+TERMINATED = NOT_TERMINAL.replace(" NOT IN ", " IN ")
+UNFOLDED = "NOT is_folded"
+UNPRUNED = "is_folded AND pruned_through = 0"
 
 
 def _instant(*, nullable: bool = False) -> Any:  # noqa: ANN401 - SQLModel's Field is Any too
@@ -101,6 +104,9 @@ class TurnRow(SQLModel, table=True):
         ),
         Index("turns_by_creation", "tenant_id", "created_at", "turn_id"),
         Index("turns_of_conversation", "tenant_id", "conversation_id", "created_at"),
+        Index("turns_by_number", "tenant_id", "conversation_id", "number", unique=True),
+        Index("turns_to_fold", "created_at", postgresql_where=text(f"{TERMINATED} AND {UNFOLDED}")),
+        Index("turns_to_prune", "created_at", postgresql_where=text(UNPRUNED)),
         CheckConstraint("version > 0", name="turns_version_positive"),
     )
 
@@ -128,6 +134,12 @@ class TurnRow(SQLModel, table=True):
     """When the first of its waits is over whose expiry has not been dealt with."""
     waits_for: list[str] | None = Field(sa_column=Column(ARRAY(Text), nullable=True))
     """The kinds of what it waits for; null while there is nothing."""
+    number: int
+    """Its place among the turns of its conversation, from 1; the database gives it."""
+    is_folded: bool = Field(sa_column_kwargs={"server_default": "false"}, default=False)
+    """Its stored pieces of text are left to the answers that they became."""
+    pruned_through: int = Field(sa_column_kwargs={"server_default": "0"}, default=0)
+    """Events up to this one are kept no more; 0: nobody has looked, -1: there were none to drop."""
 
 
 class JournalEntryRow(SQLModel, table=True):

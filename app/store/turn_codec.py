@@ -60,7 +60,7 @@ def decode_turn(row: Mapping[str, Any]) -> Turn:
 
 TURN_COLUMNS = (
     "t.turn_id, t.tenant_id, t.conversation_id, t.agent_id, t.agent_version, "
-    "t.version, t.body, t.created_at, t.updated_at"
+    "t.version, t.body, t.created_at, t.updated_at, t.number, t.pruned_through"
 )
 
 

@@ -218,7 +218,12 @@ class PostgresTurns:
 
 
 def stored_turn(row: Row) -> StoredTurn:
-    return StoredTurn(turn=decode_turn(row), updated_at=row["updated_at"])
+    return StoredTurn(
+        turn=decode_turn(row),
+        updated_at=row["updated_at"],
+        number=row["number"],
+        pruned_through=row["pruned_through"],
+    )
 
 
 def _owner(claim: Claim) -> tuple[str, int]:

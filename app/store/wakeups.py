@@ -14,7 +14,7 @@ import asyncpg
 import orjson
 import structlog
 
-from app.ports import StoreUnavailable
+from app.ports import StoreUnavailable, Subject
 from app.store.pool import Database, open_connection
 from app.store.signals import Signal, Signals
 from app.turn.ids import TurnId
@@ -43,16 +43,16 @@ class PostgresWakeups:
         self._database = database
         self._process_id = process_id
         self._signals = Signals()
-        self._changed: dict[TurnId, bool] = {}
+        self._changed: dict[Subject, bool] = {}
         self._something = asyncio.Event()
 
-    def announce(self, turn_id: TurnId, *, runnable: bool) -> None:
-        self._heard(turn_id, runnable=runnable)
-        self._changed[turn_id] = self._changed.get(turn_id, False) or runnable
+    def announce(self, subject: Subject, *, runnable: bool) -> None:
+        self._heard(subject, runnable=runnable)
+        self._changed[subject] = self._changed.get(subject, False) or runnable
         self._something.set()
 
-    def watch(self, turn_id: TurnId) -> AbstractContextManager[Signal]:
-        return self._signals.watch(turn_id)
+    def watch(self, subject: Subject) -> AbstractContextManager[Signal]:
+        return self._signals.watch(subject)
 
     @property
     def runnable(self) -> Signal:
@@ -108,20 +108,20 @@ class PostgresWakeups:
         told = orjson.loads(payload)
         if told["from"] == self._process_id:
             return
-        for turn_id, runnable in told["turns"]:
-            self._heard(TurnId(turn_id), runnable=runnable)
+        for subject, runnable in told["turns"]:
+            self._heard(TurnId(subject), runnable=runnable)
 
-    def _heard(self, turn_id: TurnId, *, runnable: bool) -> None:
-        self._signals.turn_changed(turn_id)
+    def _heard(self, subject: Subject, *, runnable: bool) -> None:
+        self._signals.changed(subject)
         if runnable:
             self._signals.runnable.set()
 
 
-def _payloads(process_id: str, changed: dict[TurnId, bool]) -> list[str]:
+def _payloads(process_id: str, changed: dict[Subject, bool]) -> list[str]:
     """The news in messages that fit: ids are at most 128 characters."""
-    turns = list(changed.items())
+    subjects = list(changed.items())
     size = max(_LARGEST_PAYLOAD_BYTES // 160, 1)
     return [
-        orjson.dumps({"from": process_id, "turns": turns[start : start + size]}).decode()
-        for start in range(0, len(turns), size)
+        orjson.dumps({"from": process_id, "turns": subjects[start : start + size]}).decode()
+        for start in range(0, len(subjects), size)
     ]

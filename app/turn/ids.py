@@ -1,6 +1,7 @@
 """Names for the strings that travel between the parts; an id is opaque to all of them."""
 
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import NewType
 
 TenantId = NewType("TenantId", str)
@@ -26,6 +27,16 @@ class Identity:
     conversation_id: ConversationId
     agent_id: AgentId
     agent_version: AgentVersion
+
+
+ConversationKey = NewType("ConversationKey", str)
+"""A conversation in one short word, whatever its tenant's and its own id are."""
+
+
+def conversation_key(tenant_id: TenantId, conversation_id: ConversationId) -> ConversationKey:
+    """The same in every process, and of one length."""
+    named = f"{tenant_id}\0{conversation_id}".encode()
+    return ConversationKey(f"conversation_{blake2b(named, digest_size=16).hexdigest()}")
 
 
 def idempotency_key(turn_id: TurnId, call_id: CallId) -> str:

@@ -101,6 +101,7 @@ def test_the_streams_are_event_streams() -> None:
 
     assert streams == {
         ("get", "/turns/{turnId}/events"),
+        ("get", "/conversations/{conversationId}/events"),
         ("post", "/turns/{turnId}/resume"),
         ("post", "/conversations/{conversationId}/messages"),
         ("post", "/conversations/{conversationId}/turns"),

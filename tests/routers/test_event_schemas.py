@@ -7,9 +7,9 @@ from typing import Any, get_args
 import orjson
 import pytest
 
-from app.routers.event_schemas import Reader, event_data, stream_event
-from app.services.follow import Cursor, Followed
+from app.routers.event_schemas import Reader, envelope, event_data, stream_event
 from app.services.principal import Principal, Role
+from app.services.reading import Cursor, Followed
 from app.turn import events as e
 from app.turn.ids import ActorId, MessageId
 from app.turn.journal import TERMINAL_TYPES
@@ -97,7 +97,8 @@ def test_the_envelope_is_the_one_on_the_page() -> None:
     text = next(event for event in SAMPLES if isinstance(event, e.ModelText))
     followed = Followed(cursor=Cursor(version=6, text=31), event=text, occurred_at=AT, durable=True)
 
-    sent = stream_event(followed, IDENTITY, reader(Role.OPERATOR))
+    said = envelope(followed, IDENTITY, written(text))
+    sent = stream_event(said, str(followed.cursor))
 
     frame = f"id: {sent.id}\nevent: {sent.type}\ndata: {sent.data}\n"
     assert sent.id == "6:31"

@@ -26,7 +26,9 @@ def events_in(stream: str) -> list[dict[str, Any]]:
     """The events of a whole stream; each frame's id and event agree with what it holds."""
     found: list[dict[str, Any]] = []
     for frame in stream.split("\n\n"):
-        lines = [line for line in frame.split("\n") if line and not line.startswith(":")]
+        lines = [
+            line for line in frame.split("\n") if line and not line.startswith((":", "retry: "))
+        ]
         if not lines:
             continue
         fields = dict(line.split(": ", 1) for line in lines)

@@ -1,0 +1,178 @@
+"""Readers of one process: what they cost together, and what they live through."""
+
+import asyncio
+from typing import Any
+
+from app.ports import StoredTurn
+from app.services.follow import Permit
+from app.turn.ids import TurnId
+from tests.http.rig import Rig
+from tests.services.followers import Follower, Process
+from tests.support.polling import eventually
+
+
+async def stored(rig: Rig, turn: dict[str, Any]) -> StoredTurn:
+    """The turn as readers are told of it when they come."""
+    services = rig.service.runtime.services
+    found = await services.turns.load(TurnId(turn["turnId"]))
+    assert found is not None
+    return StoredTurn(turn=found, updated_at=services.clock())
+
+
+async def all_have(readers: list[Follower], version: int) -> None:
+    async def have() -> bool:
+        return all(version in reader.versions for reader in readers)
+
+    await eventually(have)
+
+
+async def all_ended(readers: list[Follower]) -> None:
+    async def ended() -> bool:
+        return all(reader.has_ended for reader in readers)
+
+    await eventually(ended)
+
+
+async def cancelled(rig: Rig, turn: dict[str, Any]) -> dict[str, Any]:
+    await rig.post(f"/turns/{turn['turnId']}/cancel")
+    return await rig.service.turn(turn["turnId"])
+
+
+async def settled(process: Process) -> None:
+    """Until the readers have looked and wait."""
+
+    async def quiet() -> bool:
+        before = process.looks.journal_looks
+        for _ in range(20):
+            await asyncio.sleep(0)
+        return process.looks.journal_looks == before > 0
+
+    await eventually(quiet)
+
+
+async def test_readers_of_one_turn_look_together(rig: Rig) -> None:
+    turn = await rig.waiting()
+    process = Process.beside(rig.service.runtime.services)
+    async with process.readers(await stored(rig, turn), 200) as readers:
+        await settled(process)
+        looks = process.looks.journal_looks
+        assert looks <= 2  # the second for those who joined the first and got nothing
+
+        now = await cancelled(rig, turn)
+        process.hints.announce(TurnId(turn["turnId"]), runnable=False)
+        await all_have(readers, now["version"])
+
+    assert process.looks.journal_looks - looks <= 2
+    expected = list(range(turn["version"] + 1, now["version"] + 1))
+    assert all(reader.versions == expected for reader in readers)
+
+
+async def test_readers_who_wait_cost_one_statement_a_poll_whatever_they_follow(rig: Rig) -> None:
+    process = Process.beside(rig.service.runtime.services)
+    turns = [await stored(rig, await rig.waiting()) for _ in range(3)]
+    async with (
+        process.readers(turns[0], 20),
+        process.readers(turns[1], 20),
+        process.readers(turns[2], 20),
+    ):
+        await settled(process)
+        looks = process.looks.journal_looks
+        for _ in range(5):
+            await process.services.journals.poll()
+            await settled(process)
+
+    assert process.looks.polls == 5
+    assert process.looks.journal_looks == looks
+
+
+async def test_where_nobody_reads_nothing_is_asked(rig: Rig) -> None:
+    process = Process.beside(rig.service.runtime.services)
+    async with process.readers(await stored(rig, await rig.waiting()), 3):
+        await process.services.journals.poll()
+    before = process.looks.polls
+
+    await process.services.journals.poll()
+
+    assert process.looks.polls == before == 1
+
+
+async def test_without_any_hint_news_come_with_the_next_poll(rig: Rig) -> None:
+    turn = await rig.waiting()
+    process = Process.beside(rig.service.runtime.services)
+    async with process.readers(await stored(rig, turn), 3) as readers:
+        await settled(process)
+        await process.services.journals.poll()
+        now = await cancelled(rig, turn)
+        await settled(process)
+        assert not any(reader.received for reader in readers)
+
+        await process.services.journals.poll()
+        await all_have(readers, now["version"])
+        await all_ended(readers)
+
+
+async def test_readers_of_a_turn_that_is_deleted_learn_it_from_the_poll(rig: Rig) -> None:
+    turn = await rig.waiting()
+    process = Process.beside(rig.service.runtime.services)
+    async with process.readers(await stored(rig, turn), 3) as readers:
+        await settled(process)
+        await rig.client.delete(f"/conversations/{turn['conversationId']}")
+
+        await process.services.journals.poll()
+        await all_ended(readers)
+
+    assert not any(reader.received for reader in readers)
+
+
+async def test_a_reader_who_may_not_read_any_more_is_let_go(rig: Rig) -> None:
+    allowed = [True]
+    asked: list[bool] = []
+
+    async def is_still_given() -> bool:
+        asked.append(allowed[0])
+        return allowed[0]
+
+    permit = Permit(is_still_given=is_still_given, every_seconds=0.01)
+    turn = await rig.waiting()
+    process = Process.beside(rig.service.runtime.services)
+    async with process.readers(await stored(rig, turn), 1, permit=permit) as readers:
+
+        async def asked_twice() -> bool:
+            return len(asked) > 1
+
+        await eventually(asked_twice)
+        assert not readers[0].has_ended
+        allowed[0] = False
+        await cancelled(rig, turn)
+        await all_ended(readers)
+
+    assert readers[0].received == []
+
+
+async def test_readers_outlive_a_database_that_is_away(rig: Rig) -> None:
+    turn = await rig.waiting()
+    process = Process.beside(rig.service.runtime.services)
+    async with process.readers(await stored(rig, turn), 3) as readers:
+        await settled(process)
+        process.looks.is_away, before = True, process.looks.journal_looks
+        now = await cancelled(rig, turn)
+        process.hints.announce(TurnId(turn["turnId"]), runnable=False)
+
+        async def looked_in_vain() -> bool:
+            return process.looks.journal_looks > before
+
+        await eventually(looked_in_vain)
+        process.looks.is_away = False
+        await all_have(readers, now["version"])
+
+
+async def test_readers_are_let_go_when_the_process_stops(rig: Rig) -> None:
+    turn = await rig.waiting()
+    process = Process.beside(rig.service.runtime.services)
+    async with (
+        process.services.journals.running(process.stopping),
+        process.readers(await stored(rig, turn), 3) as readers,
+    ):
+        await settled(process)
+        process.stopping.set()
+        await all_ended(readers)
