@@ -226,6 +226,21 @@ class Settings(BaseSettings):
         le=60,
         description="How often a worker looks for work it was not told of.",
     )
+    keep_text_pieces_hours: float = Field(
+        default=1.0,
+        ge=0,
+        le=87_600,
+        description="How long after a turn has ended the pieces in which its text came are kept; "
+        "then readers are given each answer in one piece.",
+    )
+    keep_events_days: int | None = Field(
+        default=None,
+        ge=1,
+        le=36_500,
+        description="How long after a turn has ended its events are kept; later readers get a "
+        "`SNAPSHOT` and the turn's end. Unset, as long as the conversation. "
+        "The transcript stays either way.",
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="Least level of the log lines that are written."
     )

@@ -7,6 +7,7 @@ import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 
 import structlog
@@ -45,11 +46,13 @@ from app.store.waits import PostgresWaits
 from app.store.wakeups import PostgresWakeups
 from app.tools.demo import demo_tools
 from app.turn.ids import ActorId, TenantId
+from app.workers.housekeeper import Housekeeper
 from app.workers.loop import Worker, WorkerSettings
 from app.workers.sweeper import Sweeper
 
 _CLOCK_SECONDS = 60.0
 _FORGET_SECONDS = 3_600.0
+_TIDY_SECONDS = 60.0
 _GRACE_SECONDS = 10.0
 _GIVE_UP_SHARE = 2 / 3  # of the lease: with 15 s, an owner without a renewal stops after 10
 
@@ -115,6 +118,7 @@ async def build(
             services.journals.running(stopping),
             _every(_CLOCK_SECONDS, partial(clock.synchronise, database)),
             _every(_FORGET_SECONDS, partial(_forget, replies)),
+            _every(_TIDY_SECONDS, _housekeeper(settings, database, clock).tidy),
         ):
             yield runtime
 
@@ -160,6 +164,16 @@ def _services(
         recent=recent,
         clock=clock,
         new_id=new_id,
+    )
+
+
+def _housekeeper(settings: Settings, database: Database, clock: DatabaseClock) -> Housekeeper:
+    days = settings.keep_events_days
+    return Housekeeper(
+        upkeep=PostgresFeeds(database),
+        clock=clock,
+        fold_after=timedelta(hours=settings.keep_text_pieces_hours),
+        keep_events=None if days is None else timedelta(days=days),
     )
 
 
