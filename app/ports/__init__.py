@@ -10,6 +10,7 @@ from app.ports.forms import FrozenForm
 from app.ports.histories import HistoryStore
 from app.ports.hooks import GoOn, Hooks, Run, RunError
 from app.ports.model import (
+    GO_ON,
     ModelClient,
     ModelDirectory,
     ModelEvent,
@@ -89,6 +90,7 @@ from app.ports.waits import (
 from app.turn.transcript import ModelAnswer
 
 __all__ = [
+    "GO_ON",
     "AgentCatalog",
     "Allow",
     "Ask",

@@ -17,10 +17,17 @@ class ModelRequest:
     """The model's name without its provider."""
     instructions: str
     messages: Sequence[str]
-    """The history, one JSON text per message, as stored (see docs/adr/0004)."""
+    """The history, one JSON text per message, as stored (see docs/adr/0004).
+
+    It may end with an answer that paused: whoever gave it goes on with it, others get `GO_ON`.
+    """
     tools: Sequence[ToolSpec]
     attempt: int
     """Requests sent so far in this turn, this one included; from 1."""
+
+
+GO_ON = '{"role":"user","content":"Go on."}'
+"""A word behind a history that does not end with what is to be answered; it is not kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,10 +8,11 @@ from http import HTTPStatus
 import httpx
 
 from app.ports import ModelEvent
-from app.providers.answer_reading import AnswerReading, Delta
+from app.providers.answer_reading import AnswerReading, Delta, Outcome
 from app.providers.failures import Evidence, classify, classify_exception, interrupted
 from app.providers.http import HttpClient, ProviderTimeoutError, Reply, Timeouts, exchange
 from app.providers.opaque import sealed
+from app.turn.failures import ModelFailure, RequestRefused
 from app.turn.transcript import StopReason
 
 _BROKEN = (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, ProviderTimeoutError, OSError)
@@ -43,7 +44,8 @@ async def call(
                     yield delta
     except _BROKEN as error:
         if not reading.is_whole or reading.failure is not None:
-            yield reading.failure or classify_exception(error, http_status=status)
+            failure = reading.failure or classify_exception(error, http_status=status)
+            yield _broken(failure, reading.outcome())
             return
     for delta in reading.close():
         yield delta
@@ -69,10 +71,18 @@ async def _deltas(reply: Reply, reading: AnswerReading) -> AsyncGenerator[Delta,
             reply.expect_the_end()
 
 
+def _broken(failure: ModelFailure | RequestRefused, outcome: Outcome) -> ModelEvent:
+    """The failure, with the names of the calls that had come until then."""
+    names = tuple(call.tool_name for call in outcome.answer.tool_calls if call.tool_name)
+    if isinstance(failure, RequestRefused) or not names:
+        return failure
+    return replace(failure, withheld_tools=names)
+
+
 def _ending(reading: AnswerReading, maker: str) -> ModelEvent:
     outcome = reading.outcome()
     if outcome.failure is not None:
-        return outcome.failure
+        return _broken(outcome.failure, outcome)
     if outcome.answer.stop_reason is StopReason.INTERRUPTED:
-        return interrupted(outcome.answer.raw_stop)
+        return _broken(interrupted(outcome.answer.raw_stop), outcome)
     return replace(outcome.answer, opaque=sealed(outcome.reading.to_return, maker))

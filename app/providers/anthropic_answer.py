@@ -109,7 +109,7 @@ class AnthropicAnswer:
             argument_texts=tuple(call.arguments() for call in calls),
             signatures=tuple(block.opaque for block in blocks if block.opaque),
             reasoning_tokens=self._figures.reasoning,
-            to_return=plan_of(blocks),
+            to_return=plan_of(blocks, is_paused=reason is StopReason.PAUSED),
         )
 
     def _take(self, kind: str, event: JsonObject) -> Iterator[Delta]:

@@ -11,13 +11,17 @@ from collections.abc import Iterator, Sequence
 from app.providers.anthropic_blocks import TEXT, THINKING, TOOL_USE, Block
 from app.providers.wire_json import JsonObject, as_array, as_count, as_object, is_object
 
+PAUSED = "paused"
+"""Marks the plan of an answer that its provider has paused, and goes on with as it is."""
 
-def plan_of(blocks: Sequence[Block]) -> JsonObject:
+
+def plan_of(blocks: Sequence[Block], *, is_paused: bool = False) -> JsonObject:
     """The plan of an answer; empty where text before calls says all there is to say."""
     steps = list(_steps(blocks))
-    if not any("block" in step for step in steps) or any(_is_cut(block) for block in blocks):
+    is_special = is_paused or any("block" in step for step in steps)
+    if not (steps and is_special) or any(_is_cut(block) for block in blocks):
         return {}
-    return {"steps": steps}
+    return {"steps": steps} | ({PAUSED: True} if is_paused else {})
 
 
 def followed(plan: JsonObject, text: str, calls: Sequence[JsonObject]) -> list[JsonObject] | None:

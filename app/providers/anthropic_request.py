@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import orjson
 
-from app.ports import ModelRequest
-from app.providers.anthropic_plan import followed
+from app.ports import GO_ON, ModelRequest
+from app.providers.anthropic_plan import PAUSED, followed
 from app.providers.opaque import unsealed
 from app.providers.tool_call_parts import object_text
 from app.providers.wire_ids import plain_id, plain_name
@@ -33,12 +33,16 @@ _BEFORE_THE_FIRST: dict[str, object] = {
 }
 """In front of an answer with which a history begins that was brought along."""
 
+_GO_ON = (parsed_object(GO_ON) or {}).get("content")
+
 
 def request_body(request: ModelRequest, *, maker: str, extra: Mapping[str, object]) -> bytes:
     """The request as JSON; `extra` goes over the defaults, `None` leaves a field out."""
     messages = list(_turns(request.messages, maker))
     if messages and messages[0]["role"] == "assistant":
         messages.insert(0, _BEFORE_THE_FIRST)
+    if messages and messages[-1]["role"] == "assistant" and not _is_gone_on_with(request, maker):
+        messages.append({"role": "user", "content": list(_parts(_GO_ON))})
     body: dict[str, object] = {
         "model": request.model,
         "max_tokens": DEFAULT_MAX_TOKENS,
@@ -50,6 +54,12 @@ def request_body(request: ModelRequest, *, maker: str, extra: Mapping[str, objec
     if request.instructions.strip():
         body["system"] = mended(request.instructions)
     return orjson.dumps({name: value for name, value in body.items() if value is not None})
+
+
+def _is_gone_on_with(request: ModelRequest, maker: str) -> bool:
+    """Whether the history ends with an answer that paused, and this is who has given it."""
+    body = dict(parsed_object(request.messages[-1]) or {})
+    return bool(unsealed(body, maker).get(PAUSED))
 
 
 def _turns(messages: Sequence[str], maker: str) -> Iterator[dict[str, object]]:

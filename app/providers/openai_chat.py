@@ -15,6 +15,7 @@ from app.ports import ModelEvent, ModelRequest
 from app.providers.answer_call import call
 from app.providers.answer_reading import AnswerReading
 from app.providers.http import HttpClient, Timeouts, post
+from app.providers.last_word import to_be_answered
 from app.providers.openai_answer import OpenAiAnswer
 from app.providers.openai_messages import as_sent
 from app.providers.wire_ids import CallIds
@@ -72,7 +73,9 @@ class OpenAiChat:
         system = {"role": "system", "content": request.instructions}
         first = [orjson.dumps(system)] if request.instructions.strip() else []
         maker = self._maker(request)
-        return [*first, *(as_sent(message, maker, self.call_ids) for message in request.messages)]
+        messages = to_be_answered(request.messages)
+        sent = (as_sent(message, maker, self.call_ids) for message in messages)
+        return [*first, *filter(None, sent)]
 
 
 @lru_cache

@@ -16,7 +16,10 @@ from app.providers.wire_json import (
 
 
 def as_sent(message: str, maker: str, call_ids: CallIds = "any") -> bytes:
-    """The message as JSON, for the provider and model that `maker` names."""
+    """The message as JSON, for the provider and model that `maker` names.
+
+    Empty where all of it is for somebody else: an answer that has paused before it said anything.
+    """
     fitting = FITTING_IDS[call_ids]
     body = parsed_object(message) if is_sealed(message) or fitting is not None else None
     if body is None:
@@ -28,6 +31,8 @@ def as_sent(message: str, maker: str, call_ids: CallIds = "any") -> bytes:
     if len(calls) == len(extras):  # otherwise the calls were withheld, and their reasoning too
         sent |= as_object(returned.get("message"))
         calls = [{**call, **extra} for call, extra in zip(calls, extras, strict=True)]
+    if not calls and sent.get("role") == "assistant" and not as_text(sent.get("content")).strip():
+        return b""
     if fitting is not None:
         calls = [{**call, "id": fitting(as_text(call.get("id")))} for call in calls]
     if fitting is not None and "tool_call_id" in sent:

@@ -23,6 +23,7 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.tools import ToolDefinition
 
 from app.ports import ModelRequest
+from app.providers.last_word import to_be_answered
 from app.providers.opaque import unsealed
 from app.providers.wire_json import JsonObject, as_array, as_object, as_text, parsed_object
 
@@ -48,15 +49,17 @@ def history(request: ModelRequest, *, maker: str) -> list[ModelMessage]:
     messages: list[ModelMessage] = []
     names: dict[str, str] = {}
     instructions = (request.instructions.strip() and request.instructions) or None
-    for text in request.messages:
+    for text in to_be_answered(request.messages):
         body = dict(parsed_object(text) or {})
         if body.get("role") != "assistant":
             asked.extend(_asked(body, names))
             continue
+        response = _response(body, maker)
+        if not response.parts:  # all of it was for somebody else
+            continue
         if asked:
             messages.append(Asked(parts=asked, instructions=instructions))
             asked = []
-        response = _response(body, maker)
         names |= {part.tool_call_id: part.tool_name for part in response.tool_calls}
         messages.append(response)
     return [*messages, Asked(parts=asked, instructions=instructions)] if asked else messages

@@ -13,6 +13,7 @@ from typing import TypeAlias
 from app.ports import ModelEvent, ModelRequest, ReasoningDelta, TextDelta
 from app.providers.demo_script import Fail, Say, scene
 from app.providers.failures import classify, interrupted
+from app.providers.last_word import to_be_answered
 from app.providers.wire_json import as_object, parsed
 from app.turn.ids import CallId
 from app.turn.transcript import ModelAnswer, StopReason, ToolCall, Usage
@@ -38,7 +39,7 @@ class ScriptedModel:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Yield the scene's words one by one, then its answer or failure."""
-        messages = [as_object(parsed(message)) for message in request.messages]
+        messages = [as_object(parsed(text)) for text in to_be_answered(request.messages)]
         tools = {tool.name for tool in request.tools}
         what = scene(messages, tools, request.attempt)
         await self.sleep(self.thinking_seconds)

@@ -1,9 +1,9 @@
 """A provider made of scripts, without HTTP: which request gets which answer or fault.
 
-A script is a list of rounds. The round of a request is the number of assistant messages in it, so
-that a request repeated after a crash gets the same round again. Faults are used up in order, each
-as often as its `times`, before the round is answered. A model without a script behaves as the demo
-model.
+A script is a list of rounds. The round of a request is the number of assistant messages in it, but
+for those that are to be written again, so that a request repeated after a crash gets the same round
+again. Faults are used up in order, each as often as its `times`, before the round is answered. A
+model without a script behaves as the demo model.
 """
 
 from collections.abc import Sequence
@@ -27,6 +27,7 @@ from app.providers.simulation_script import (
 )
 from app.providers.strict_history import check_history
 from app.providers.wire_json import JsonObject, as_array, as_object, as_text
+from app.turn.resume_notices import BEGIN_AGAIN
 
 DEMO_MODEL = "demo"
 
@@ -118,7 +119,7 @@ class Simulation:
 
 def _scripted(script: _Script, request: JsonObject) -> Reply:
     messages = [as_object(message) for message in as_array(request.get("messages"))]
-    number = sum(message.get("role") == "assistant" for message in messages)
+    number = _round_of(messages)
     if number >= len(script.rounds):
         return invalid_request(f"the script has {len(script.rounds)} rounds, not {number + 1}")
     this = script.rounds[number]
@@ -130,6 +131,15 @@ def _scripted(script: _Script, request: JsonObject) -> Reply:
     if "status" in fault:
         return error_reply(fault)
     return answer_reply(this, number, fault)
+
+
+def _round_of(messages: Sequence[JsonObject]) -> int:
+    """An answer that is to be written again has not been given."""
+    followed = zip(messages, [*messages[1:], {}], strict=True)
+    return sum(
+        message.get("role") == "assistant" and then.get("content") != BEGIN_AGAIN
+        for message, then in followed
+    )
 
 
 def _tool_names(request: JsonObject) -> set[str]:

@@ -10,7 +10,7 @@ from pydantic.alias_generators import to_camel
 
 from app.http.sse import StreamEvent
 from app.routers.failure_schemas import failure_output
-from app.routers.message_schemas import content_output, queued_output
+from app.routers.message_schemas import content_output, error_output, queued_output
 from app.routers.sentences import Language
 from app.routers.turn_schemas import TurnOutput
 from app.routers.wait_event_schemas import policy_data, wait_event_data
@@ -121,7 +121,7 @@ def event_data(  # noqa: C901, PLR0912 - it only routes
                 "model": event.model,
             }
         case e.ModelStopped():
-            return dict(_plain(event)) | {"usage": _usage(event.usage)}
+            return _stopped(event)
         case e.OutputReady(output=output):
             return {"output": orjson.loads(output)}
         case e.RetryWasScheduled(retry_count=count, due_at=due_at):
@@ -153,6 +153,21 @@ def _answered(event: e.ModelCompleted) -> dict[str, Any]:
         "remainingIterations": event.remaining_iterations,
         "text": event.message.text if event.message else "",
         "toolCalls": _calls(event.message),
+    }
+
+
+def _stopped(event: e.ModelStopped) -> dict[str, Any]:
+    message = event.message
+    error = message and message.error and error_output(message.error)
+    return {
+        "attemptId": event.attempt_id,
+        "stopReason": event.stop_reason,
+        "rawStop": event.raw_stop,
+        "withheldTools": event.withheld_tools,
+        "usage": _usage(event.usage),
+        "position": event.position,
+        "text": message.text if message else None,
+        "error": error and error.model_dump(mode="json"),
     }
 
 

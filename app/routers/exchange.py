@@ -26,7 +26,9 @@ from app.services.leaving import pause_for_want_of_readers
 from app.services.reading import Cursor
 from app.services.turns import wait_until_at_rest
 from app.turn.ids import TurnId
+from app.turn.states import CallingModel
 
+_DROPPED_WITHIN_SECONDS = 2.0
 _MARGIN_SECONDS = 5
 """Beyond the time a caller waits, until its answer is taken for lost."""
 
@@ -130,6 +132,26 @@ class Exchange:
         """Carry out `command` and answer with the turn as it has left it."""
         done = await command(self._keeping(render, wait_seconds=0))
         return await render(done.stored, done.seen_version)
+
+    async def answer_when_dropped(
+        self, command: Callable[[Caller], Awaitable[Outcome]], render: Render
+    ) -> Response:
+        """As `answer_at_once`; a model call in flight is first dropped by its worker.
+
+        That is a matter of milliseconds unless the worker is gone. A reply that is kept must not
+        differ from the one given, so a request with a key does not wait.
+        """
+        done = await command(self._keeping(render, wait_seconds=0))
+        stored = done.stored
+        if self.key is None and isinstance(stored.turn.state, CallingModel):
+            stored = await wait_until_at_rest(
+                self.services,
+                self.caller,
+                stored,
+                seconds=_DROPPED_WITHIN_SECONDS,
+                stopping=self.state.stopping,
+            )
+        return await render(stored, done.seen_version)
 
     async def turn(self, stored: StoredTurn, status_code: int) -> Response:
         """The turn resource as an answer."""

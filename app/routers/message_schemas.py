@@ -1,5 +1,6 @@
 """Messages and conversations, in and out."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
@@ -13,10 +14,12 @@ from app.turn.queued_input import QueuedInput
 from app.turn.state import Turn
 from app.turn.status import Status
 from app.turn.transcript import (
+    UNFINISHED,
     AssistantMessage,
     ClosingMessage,
     ContentPart,
     ImagePart,
+    MessageError,
     NoticeMessage,
     QuestionMessage,
     SystemMessage,
@@ -136,6 +139,13 @@ class ToolCallOutput(Output):
     arguments: str
 
 
+class MessageErrorOutput(Output):
+    reason: str
+    message: str
+    metadata: dict[str, Any]
+    """`failureId` of the failure that broke it off, or `recovered` and `mode` of its recovery."""
+
+
 class MessageOutput(Output):
     """One message of a conversation; fields that its role does not have are absent."""
 
@@ -148,6 +158,10 @@ class MessageOutput(Output):
     reasoning: str | None = Field(default=None, exclude_if=is_absent)
     tool_calls: list[ToolCallOutput] | None = Field(default=None, exclude_if=is_absent)
     stop_reason: str | None = Field(default=None, exclude_if=is_absent)
+    partial: bool | None = Field(default=None, exclude_if=is_absent)
+    """True of an assistant message that was begun and not completed; it is no answer."""
+    error: MessageErrorOutput | None = Field(default=None, exclude_if=is_absent)
+    """Why it was not completed."""
     call_id: str | None = Field(default=None, exclude_if=is_absent)
     tool_name: str | None = Field(default=None, exclude_if=is_absent)
     outcome: str | None = Field(default=None, exclude_if=is_absent)
@@ -215,6 +229,19 @@ def queued_output(queued: QueuedInput) -> dict[str, Any]:
     }
 
 
+def error_output(error: MessageError) -> MessageErrorOutput:
+    return MessageErrorOutput(
+        reason=error.reason, message=error.message, metadata=dict(_metadata(error))
+    )
+
+
+def _metadata(error: MessageError) -> Mapping[str, Any]:
+    """Recovered is what has no other error: it stands ready for a resume (T101, case 72)."""
+    if error == UNFINISHED:
+        return {"recovered": True, "mode": "resume"}
+    return {} if error.failure_id is None else {"failureId": error.failure_id}
+
+
 def message_output(stored: StoredMessage) -> MessageOutput:
     return MessageOutput(
         position=stored.position,
@@ -245,6 +272,8 @@ def _said(stored: StoredMessage) -> dict[str, Any]:
                 ]
                 or None,
                 "stop_reason": message.stop_reason,
+                "partial": message.is_partial or None,
+                "error": message.error and error_output(message.error),
             }
         case ToolResult() as result:
             return {

@@ -158,7 +158,7 @@ async def read_interruptions(
 @router.post(
     f"{_ONE}/pause",
     response_model=TurnOutput,
-    responses=_now_or_soon("It pauses as soon as tools in flight have ended."),
+    responses=_now_or_soon("It pauses as soon as what is in flight has ended."),
     dependencies=[KEYED],
     openapi_extra=may_answer(
         "turn_not_found",
@@ -171,7 +171,9 @@ async def read_interruptions(
 async def pause_a_turn(turn_id: TurnPath, exchange: ExchangeDep, if_match: IfMatch) -> Response:
     """Stops the turn where it stands, at once (200) or when tools in flight have ended (202).
 
-    A model call is dropped. `RESUME` goes on with everything that was kept.
+    A model call is dropped at once, and what has come of its answer is stored: the reply waits for
+    that, up to two seconds and without an Idempotency-Key. `RESUME` goes on with everything that
+    was kept.
     """
 
     async def command(caller: Caller) -> Commanded:
@@ -180,7 +182,7 @@ async def pause_a_turn(turn_id: TurnPath, exchange: ExchangeDep, if_match: IfMat
     async def render(stored: StoredTurn, _seen_version: int) -> Response:
         return await exchange.turn(stored, 200 if stored.turn.status is Status.PAUSED else 202)
 
-    return await exchange.answer_at_once(command, render)
+    return await exchange.answer_when_dropped(command, render)
 
 
 @router.post(

@@ -22,6 +22,7 @@ from app.runner.commit import TurnWriter
 from app.runner.exact_agent import agent_of, nobody
 from app.runner.hooked_run import HookedRun
 from app.runner.in_hand import TurnInHand
+from app.runner.lost_answer import lost_answer
 from app.runner.model_call import ModelCaller
 from app.runner.model_step import ModelStep
 from app.runner.tasks import unless
@@ -89,6 +90,7 @@ class _Drive:
     def __init__(self, driver: Driver, hand: TurnInHand, stopping: asyncio.Event) -> None:
         self._hand = hand
         self._clock = driver.writer.clock
+        self._store = driver.store
         self._stopping = stopping
         self._model = ModelStep(hand, driver.caller, stopping)
         self._tools = ToolStep(hand, stopping, grace_seconds=driver.grace_seconds)
@@ -104,7 +106,7 @@ class _Drive:
             if hand.is_begun_here:
                 given = await self._perform()
             else:
-                begin = self._next_begin()
+                begin = await self._next_begin()
                 if begin is None:
                     await self._told(HookedRun.tell_of_rest)
                     return hand.claim_is_given_up
@@ -136,7 +138,7 @@ class _Drive:
         _log.error("nothing_begins", turn_id=hand.turn.identity.turn_id)
         return i.StepCrashed(attempt_id=None)
 
-    def _next_begin(self) -> i.Report | None:
+    async def _next_begin(self) -> i.Report | None:
         """The begin to write down; `None` when the turn rests, if only until a retry."""
         hand = self._hand
         if hand.claim_is_given_up:
@@ -145,7 +147,13 @@ class _Drive:
             case Rest():
                 return None
             case RecoverLostStep(attempt_id=lost):
-                return i.StepLost(attempt_id=lost, next_attempt_id=hand.announce())
+                text, reasoning = await lost_answer(self._store, hand.turn)
+                return i.StepLost(
+                    attempt_id=lost,
+                    next_attempt_id=hand.announce(),
+                    text=text,
+                    reasoning=reasoning,
+                )
             case CallModel() | RunTools():
                 return i.BeginStep(attempt_id=hand.announce())
 

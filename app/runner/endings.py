@@ -23,6 +23,8 @@ class EndedCall:
     taken_call_ids: AbstractSet[str]
     output: OutputReader | None
     """For final answers, where the agent declares an output type."""
+    said_before: str
+    """The parts of the answer that came before, where it comes in several."""
     chance: float
     received: OpenAnswer
     """As far as the answer has come."""
@@ -46,9 +48,20 @@ class EndedCall:
                     chance=self.chance,
                 )
             case RequestRefused():
-                return i.ModelRefused(attempt_id=self.attempt_id, refusal=ending)
+                return i.ModelRefused(
+                    attempt_id=self.attempt_id,
+                    refusal=ending,
+                    failure_id=self.failure_id,
+                    text=self.received.text,
+                    reasoning=self.received.reasoning,
+                )
             case Crashed(reason=reason):
-                return i.StepCrashed(attempt_id=self.attempt_id, reason=reason)
+                return i.StepCrashed(
+                    attempt_id=self.attempt_id,
+                    reason=reason,
+                    text=self.received.text,
+                    reasoning=self.received.reasoning,
+                )
 
     def _answered(self, answer: ModelAnswer) -> i.ModelAnswered:
         return i.ModelAnswered(
@@ -63,4 +76,4 @@ class EndedCall:
     def _value_of(self, answer: ModelAnswer) -> i.ValidOutput | i.InvalidOutput | None:
         if self.output is None or not (answer.is_final and answer.text.strip()):
             return None
-        return self.output.read(answer.text)
+        return self.output.read(self.said_before + answer.text)

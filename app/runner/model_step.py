@@ -34,7 +34,7 @@ class ModelStep:
         call = self._caller.call(
             hand.turn.identity.turn_id,
             hand.agent,
-            hand.transcript.bodies(),
+            hand.transcript.bodies(hand.agent.leave_out),
             attempt=hand.turn.counters.model_attempts,
             answer=answer,
             store_text=store_text,
@@ -43,8 +43,12 @@ class ModelStep:
         ended = await unless(call, self._overtaken(attempt_id), self._stopping.wait())
         if ended is not None:
             return self._ending(attempt_id, answer, ended.result)
-        if hand.turn.cancel_requested:
-            return i.StepAbandoned(attempt_id=attempt_id)
+        if hand.turn.cancel_requested or hand.turn.pause_requested:
+            return i.StepAbandoned(
+                attempt_id=attempt_id, text=answer.text, reasoning=answer.reasoning
+            )
+        if hand.turn.attempt_in_flight == attempt_id:  # this worker stops: others go on from there
+            await store_text()
         return None
 
     def _ending(self, attempt_id: AttemptId, answer: OpenAnswer, ending: CallEnding) -> i.Report:
@@ -62,13 +66,18 @@ class ModelStep:
             failure_id=FailureId(hand.new_id("fail")),
             taken_call_ids=hand.transcript.call_ids,
             output=hand.loaded.output,
+            said_before=hand.transcript.answer_from(hand.turn.parts_from),
             chance=chance(),
             received=answer,
         )
         return ended.report(ending)
 
     async def _overtaken(self, attempt_id: AttemptId) -> None:
-        """Until the turn's cancellation is asked for, or the attempt is no longer in flight."""
+        """Until the turn is to end or to pause, or the attempt is no longer in flight."""
         await self._hand.seen(
-            lambda turn: turn.cancel_requested or turn.attempt_in_flight != attempt_id
+            lambda turn: (
+                turn.cancel_requested
+                or turn.pause_requested
+                or turn.attempt_in_flight != attempt_id
+            )
         )

@@ -4,18 +4,20 @@
 stored text without decoding anything. `meta` holds what a request does not carry.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, assert_never
 
 import orjson
 
-from app.turn.ids import CallId, MessageId
+from app.turn.ids import CallId, FailureId, MessageId
 from app.turn.transcript import (
     AssistantMessage,
     ClosingMessage,
     ContentPart,
     ImagePart,
     Message,
+    MessageError,
     NoticeMessage,
     Outcome,
     QuestionMessage,
@@ -43,7 +45,9 @@ def encode(message: Message) -> EncodedMessage:
             body = {"role": "user", "content": _content(message.content)}
             return EncodedMessage(role="user", body=_json(body), message_id=message.message_id)
         case AssistantMessage():
-            return EncodedMessage(role="assistant", body=_json(_said(message)), meta=_meta(message))
+            return EncodedMessage(
+                role=_role(message), body=_json(_said(message)), meta=_meta(message)
+            )
         case ToolResult():
             body = {"role": "tool", "tool_call_id": message.call_id, "content": message.content}
             meta = {"toolName": message.tool_name, "outcome": message.outcome}
@@ -78,7 +82,7 @@ def decode(stored: EncodedMessage) -> Message:
         case "user":
             message_id = MessageId(stored.message_id or "")
             return UserMessage(message_id=message_id, content=_parts(body["content"]))
-        case "assistant":
+        case "assistant" | "partial" | "refused" | "paused":
             return _assistant(body, meta)
         case "tool":
             return ToolResult(
@@ -98,6 +102,18 @@ def decode(stored: EncodedMessage) -> Message:
         case unknown:
             message = f"a stored message has the unknown role {unknown!r}"
             raise ValueError(message)
+
+
+def _role(message: AssistantMessage) -> str:
+    """Answers that a request may carry in another way have roles of their own in the table."""
+    return "assistant" if message.tool_calls else _ROLES.get(message.stop_reason, "assistant")
+
+
+_ROLES: Mapping[StopReason, str] = {
+    StopReason.INTERRUPTED: "partial",
+    StopReason.REFUSAL: "refused",
+    StopReason.PAUSED: "paused",
+}
 
 
 def _content(parts: tuple[ContentPart, ...]) -> str | list[dict[str, Any]]:
@@ -151,8 +167,25 @@ def _meta(message: AssistantMessage) -> str:
         "stopReason": message.stop_reason,
         "reasoning": message.reasoning,
         "problems": problems,
+        "error": None if message.error is None else _error(message.error),
     }
     return _json({key: value for key, value in meta.items() if value})
+
+
+def _error(error: MessageError) -> dict[str, Any]:
+    written = {"reason": error.reason, "message": error.message, "failureId": error.failure_id}
+    return {key: value for key, value in written.items() if value is not None}
+
+
+def _read_error(error: dict[str, Any] | None) -> MessageError | None:
+    if error is None:
+        return None
+    failure_id = error.get("failureId")
+    return MessageError(
+        reason=error["reason"],
+        message=error["message"],
+        failure_id=None if failure_id is None else FailureId(failure_id),
+    )
 
 
 def _assistant(body: dict[str, Any], meta: dict[str, Any]) -> AssistantMessage:
@@ -171,6 +204,7 @@ def _assistant(body: dict[str, Any], meta: dict[str, Any]) -> AssistantMessage:
         stop_reason=StopReason(meta["stopReason"]),
         reasoning=meta.get("reasoning", ""),
         opaque=body.get("opaque", ""),
+        error=_read_error(meta.get("error")),
     )
 
 

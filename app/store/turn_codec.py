@@ -25,6 +25,7 @@ _ELSEWHERE = {"identity", "version", "created_at"}
 _MESSAGE_FIELD = {
     "MESSAGE_ADDED": "message",
     "MODEL_COMPLETED": "message",
+    "MODEL_STOPPED": "message",
     "TOOL_COMPLETED": "result",
     "TOOL_FAILED": "result",
     "TOOL_INTERRUPTED": "result",
@@ -70,11 +71,10 @@ def encode_events(events: Sequence[Event]) -> str:
 
 def positions_in(encoded: str) -> set[int]:
     """The positions whose messages `decode_events` needs."""
-    return {
-        event["position"]
-        for event in orjson.loads(encoded)
-        if event["type"] in _MESSAGE_FIELD and event["position"] is not None
-    }
+    positions = (
+        event.get("position") for event in orjson.loads(encoded) if event["type"] in _MESSAGE_FIELD
+    )
+    return {position for position in positions if position is not None}
 
 
 def decode_events(encoded: str, messages: Mapping[int, Message]) -> tuple[Event, ...]:
@@ -83,7 +83,7 @@ def decode_events(encoded: str, messages: Mapping[int, Message]) -> tuple[Event,
     for event in raw:
         field = _MESSAGE_FIELD.get(event["type"])
         if field is not None:
-            position = event["position"]
+            position = event.get("position")  # an early MODEL_STOPPED has none
             event[field] = None if position is None else messages[position]
     return _EVENTS.validate_python(raw)
 

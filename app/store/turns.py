@@ -1,5 +1,6 @@
 """Turns: create, append, read. How a change is written is in `app.store.changes`."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NoReturn
@@ -146,23 +147,25 @@ class PostgresTurns:
         return (await self._messages_at(turn.identity.turn_id, {position})).get(position)
 
     async def final_texts(self, turns: Sequence[Turn]) -> Mapping[TurnId, str]:
-        places = {
-            turn.identity.turn_id: turn.state.position
-            for turn in turns
-            if isinstance(turn.state, Completed) and turn.state.position is not None
-        }
+        places = {turn.identity.turn_id: place for turn in turns if (place := _answer_in(turn))}
         if not places:
             return {}
         rows = await self._database.rows(
             f"SELECT t.turn_id, {MESSAGE_COLUMNS} "
-            "FROM unnest($1::text[], $2::int[]) AS f (turn_id, position) "
+            "FROM unnest($1::text[], $2::int[], $3::int[]) AS f (turn_id, first, last) "
             "JOIN turns t USING (turn_id) "
-            "JOIN messages m USING (tenant_id, conversation_id, position)",
+            "JOIN messages m ON (m.tenant_id, m.conversation_id) = (t.tenant_id, t.conversation_id)"
+            " AND m.position BETWEEN f.first AND f.last ORDER BY m.position",
             list(places),
-            list(places.values()),
+            [first for first, _ in places.values()],
+            [last for _, last in places.values()],
         )
-        messages = {TurnId(row["turn_id"]): decode_message(row) for row in rows}
-        return {t: m.text for t, m in messages.items() if isinstance(m, AssistantMessage)}
+        texts: defaultdict[TurnId, str] = defaultdict(str)
+        for row in rows:
+            message = decode_message(row)
+            if isinstance(message, AssistantMessage) and not message.is_partial:
+                texts[TurnId(row["turn_id"])] += message.text
+        return texts
 
     async def failures(self, turn_id: TurnId, *, after: int, limit: int) -> Sequence[FailureRecord]:
         rows = await self._database.rows(
@@ -215,6 +218,17 @@ class PostgresTurns:
             sorted(positions),
         )
         return {row["position"]: decode_message(row) for row in rows}
+
+
+def _answer_in(turn: Turn) -> tuple[int, int] | None:
+    """The places from which to which the final answer's parts stand; `None` without one."""
+    match turn.state:
+        case Completed(position=None, begins_at=int(first)):
+            return first, turn.next_position - 1
+        case Completed(position=int(last), begins_at=first):
+            return last if first is None else first, last
+        case _:
+            return None
 
 
 def stored_turn(row: Row) -> StoredTurn:

@@ -45,6 +45,14 @@ OnExpiry: TypeAlias = Literal["keep", "answer_expired", "fail", "cancel"]
 waits on. `answer_expired`: the call gets a result that says so. `fail`, `cancel`: the turn ends."""
 OpenWaits: TypeAlias = Literal["sequential", "together"]
 """Whether calls that wait for somebody open one by one or all at once (C28)."""
+PartialOutput: TypeAlias = Literal["keep", "drop"]
+"""What becomes of the text of an answer that was cut off (C8): a partial message, or nothing."""
+OnTruncated: TypeAlias = Literal["complete", "continue"]
+"""What an answer does that its output limit has cut (T30): it is the answer, or it is continued."""
+OnInvalidRequest: TypeAlias = Literal["fail", "wait"]
+"""What a request does that a provider says is wrong, or refuses (T36a)."""
+LeftOut: TypeAlias = Literal["partial", "refused"]
+"""Messages that an agent may want left out of requests; the transcript keeps them (ZA-35)."""
 OnModelFailure: TypeAlias = Literal["wait", "fail"]
 """What a recognised failure of the model does when no retry is left (turn semantics C7)."""
 
@@ -132,6 +140,12 @@ class Agent:
     tools: tuple[ToolSpec, ...] = ()
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     on_model_failure: OnModelFailure = "wait"
+    on_invalid_request: OnInvalidRequest = "fail"
+    partial_output: PartialOutput = "keep"
+    on_truncated: OnTruncated = "complete"
+    max_continuations: int = 3
+    """How often in a row an answer that was cut is continued; at least 1."""
+    leave_out: tuple[LeftOut, ...] = ()
     output_schema: str | None = None
     """The JSON Schema that final answers must fit, as JSON text."""
     limits: Limits = field(default_factory=Limits)

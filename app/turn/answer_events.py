@@ -36,7 +36,8 @@ def completed(
         reasoning=answer.reasoning,
         opaque=answer.opaque,
     )
-    stored = message if answer.text.strip() or calls else None
+    is_sent_back = answer.stop_reason is StopReason.PAUSED and bool(answer.opaque)
+    stored = message if answer.text.strip() or calls or is_sent_back else None
     return e.ModelCompleted(
         attempt_id=given.attempt_id,
         stop_reason=answer.stop_reason,

@@ -84,9 +84,9 @@ def _decided(  # noqa: C901 - it only routes
         case i.UserAsked():
             return decide_waits.user_asked(turn, given, at=at, agent=agent)
         case i.StepCrashed():
-            return _crashed(turn, given, at=at)
+            return _crashed(turn, given, at=at, agent=agent)
         case i.StepAbandoned():
-            return (end_step(turn), *cancelled(turn)) if turn.cancel_requested else ()
+            return _dropped(turn, given, at=at, agent=agent)
         case i.ToolsFinished() | i.StepLost():
             return _round_reported(turn, given, at=at, agent=agent)
         case _:
@@ -158,9 +158,21 @@ def _begun(turn: Turn, given: i.BeginStep, *, at: datetime, agent: Agent) -> tup
     return then_begin(turn, goes_on, agent, given.attempt_id, at=at, judged=judged)
 
 
-def _crashed(turn: Turn, given: i.StepCrashed, *, at: datetime) -> tuple[e.Event, ...]:
+def _dropped(
+    turn: Turn, given: i.StepAbandoned, *, at: datetime, agent: Agent
+) -> tuple[e.Event, ...]:
+    if isinstance(turn.state, CallingModel):
+        return decide_failures.dropped(turn, turn.state, given, agent, at=at)
+    return (end_step(turn), *cancelled(turn)) if turn.cancel_requested else ()
+
+
+def _crashed(
+    turn: Turn, given: i.StepCrashed, *, at: datetime, agent: Agent
+) -> tuple[e.Event, ...]:
     if decide_waits.is_at_rest(turn, at=at):
         return ()
+    if isinstance(turn.state, CallingModel):
+        return decide_failures.crashed(turn, turn.state, given, agent)
     ended = () if given.attempt_id is None else (end_step(turn),)
     return (*ended, *(cancelled(turn) if turn.cancel_requested else failed(turn, given.reason)))
 
@@ -182,7 +194,7 @@ def _model_reported(
         case i.ModelGaveUp():
             return decide_failures.gave_up_on(turn, turn.state, given, at=at, agent=agent)
         case i.ModelRefused():
-            return decide_failures.refused(turn, given)
+            return decide_failures.refused(turn, turn.state, given, at=at, agent=agent)
 
 
 def _round_reported(

@@ -2,7 +2,11 @@
 
 recognised failure        tried again by itself (T33) or waits with a fresh failureId (T34); an
                           agent for batches fails instead of waiting (C7)
-the request is refused    the turn fails (T36a); a fault of ours likewise (T36)
+after output began        it is never tried again by itself (C12); what came of it is kept as a
+                          partial message, its calls are withheld (T31, `app.turn.partial`)
+the request is refused    the turn fails (T36a), or waits where its agent says so; a fault of ours
+                          fails it in any case (T36)
+a pause                   the call is dropped; what came of its answer is kept likewise (T53)
 cancellation asked for    beats all of them; the answer is dropped (T37, case 123)
 """
 
@@ -13,17 +17,30 @@ from app.turn import events as e
 from app.turn import inputs as i
 from app.turn.agent import Agent
 from app.turn.answer_events import pieces
-from app.turn.failures import FailureRecord
+from app.turn.evolve import advance
+from app.turn.failures import FailureRecord, FailureType, ModelFailure
+from app.turn.partial import broken_by, broken_for, cut_off
 from app.turn.retry import retry_due_at
 from app.turn.state import Turn
 from app.turn.states import CallingModel
+from app.turn.status import PauseCause
 from app.turn.steps import cancelled, end_step, failed
+from app.turn.transcript import UNFINISHED
 
 
 def gave_up_on(
-    turn: Turn, state: CallingModel, given: i.ModelGaveUp, *, at: datetime, agent: Agent
+    turn: Turn,
+    state: CallingModel,
+    given: i.ModelGaveUp,
+    *,
+    at: datetime,
+    agent: Agent,
+    may_retry: bool = True,
 ) -> tuple[e.Event, ...]:
-    """The turn waits, for a scheduled retry or for somebody, or fails (T33, T34, C7)."""
+    """The turn waits, for a scheduled retry or for somebody, or fails (T33, T34, C7).
+
+    With `may_retry` false it is not tried again by itself, whatever the agent's policy.
+    """
     if turn.cancel_requested:
         return (end_step(turn), *cancelled(turn))
     record = FailureRecord(
@@ -35,7 +52,7 @@ def gave_up_on(
     had_output = bool(state.text_stored or given.text)
     due_at = (
         None
-        if had_output  # it may have been read already: C12
+        if had_output or not may_retry  # it may have been read already: C12
         else retry_due_at(
             agent.retry,
             given.failure,
@@ -44,19 +61,109 @@ def gave_up_on(
             at=at,
         )
     )
-    return (
+    events = (
         *pieces(state, given.text, given.reasoning),
         e.ModelFailed(attempt_id=given.attempt_id, record=record, usage=given.usage),
+        *cut_off(
+            turn,
+            given.attempt_id,
+            agent,
+            broken_by(record),
+            text=given.text,
+            reasoning=given.reasoning,
+            withheld=given.failure.withheld_tools,
+        ),
         end_step(turn),
-        *_what_then(turn, record, due_at, agent, at=at),
+    )
+    return (*events, *_what_then(advance(turn, events), record, due_at, agent, at=at))
+
+
+def refused(
+    turn: Turn, state: CallingModel, given: i.ModelRefused, *, at: datetime, agent: Agent
+) -> tuple[e.Event, ...]:
+    """The turn fails: the same request would be refused again (T36a).
+
+    Where its agent wants that, it waits until somebody has changed what is wrong about it.
+    """
+    if turn.cancel_requested:
+        return (end_step(turn), *cancelled(turn))
+    if agent.on_invalid_request == "wait":
+        gave_up = i.ModelGaveUp(
+            attempt_id=given.attempt_id,
+            failure=_to_wait_for(given),
+            failure_id=given.failure_id,
+            text=given.text,
+            reasoning=given.reasoning,
+        )
+        return gave_up_on(turn, state, gave_up, at=at, agent=agent, may_retry=False)
+    return _failed(turn, state, given, agent, "request_refused", given.refusal.message)
+
+
+def crashed(
+    turn: Turn, state: CallingModel, given: i.StepCrashed, agent: Agent
+) -> tuple[e.Event, ...]:
+    """A fault of ours or of the agent's own code fails the turn (T36)."""
+    if turn.cancel_requested:
+        return (end_step(turn), *cancelled(turn))
+    return _failed(turn, state, given, agent, given.reason)
+
+
+def dropped(
+    turn: Turn, state: CallingModel, given: i.StepAbandoned, agent: Agent, *, at: datetime
+) -> tuple[e.Event, ...]:
+    """The model call was dropped for a pause, what readers have seen of it is stored (T53)."""
+    if turn.cancel_requested:
+        return (end_step(turn), *cancelled(turn))
+    if not turn.pause_requested:
+        return ()
+    return (
+        *pieces(state, given.text, given.reasoning),
+        *cut_off(
+            turn,
+            given.attempt_id,
+            agent,
+            UNFINISHED,
+            text=given.text,
+            reasoning=given.reasoning,
+        ),
+        end_step(turn),
+        e.TurnPaused(cause=PauseCause.PERSON, requested_at=at),
     )
 
 
-def refused(turn: Turn, given: i.ModelRefused) -> tuple[e.Event, ...]:
-    """The turn fails: the same request would be refused again (T36a)."""
-    if turn.cancel_requested:
-        return (end_step(turn), *cancelled(turn))
-    return (end_step(turn), *failed(turn, "request_refused", given.refusal.message))
+def _failed(
+    turn: Turn,
+    state: CallingModel,
+    given: i.ModelRefused | i.StepCrashed,
+    agent: Agent,
+    reason: str,
+    detail: str = "",
+) -> tuple[e.Event, ...]:
+    events: tuple[e.Event, ...] = (
+        *pieces(state, given.text, given.reasoning),
+        *cut_off(
+            turn,
+            state.attempt_id,
+            agent,
+            broken_for(reason),
+            text=given.text,
+            reasoning=given.reasoning,
+        ),
+        end_step(turn),
+    )
+    return (*events, *failed(advance(turn, events), reason, detail))
+
+
+def _to_wait_for(given: i.ModelRefused) -> ModelFailure:
+    refusal = given.refusal
+    return ModelFailure(
+        type=FailureType.UNAVAILABLE,
+        message=refusal.message,
+        retryable=False,
+        http_status=refusal.http_status,
+        error_code=refusal.error_code,
+        error_type=refusal.error_type,
+    )
 
 
 def _what_then(

@@ -40,7 +40,12 @@ def concluded(
         agent: whose limits hold for the repair.
         at: now.
     """
-    ended = e.TurnCompleted(stop_reason=given.answer.stop_reason, position=completed.position)
+    first = advance(turn, said).parts_from
+    ended = e.TurnCompleted(
+        stop_reason=given.answer.stop_reason,
+        position=completed.position,
+        begins_at=None if first == completed.position else first,
+    )
     match given.output:
         case None:
             return (*said, end_step(turn), ended)

@@ -28,19 +28,17 @@ from app.turn.resume_notices import told_to_begin_again
 from app.turn.resuming import does_not_fit, resumed
 from app.turn.state import Turn
 from app.turn.states import (
-    CallingModel,
     Cancelled,
     Paused,
     Ready,
     RetryScheduled,
-    RunningTools,
     ToolRetryScheduled,
     WaitingForCalls,
     WaitingForModel,
     WaitingForUser,
 )
 from app.turn.status import BLOCKED, PauseCause, ResumedBy
-from app.turn.steps import cancelled, end_step
+from app.turn.steps import cancelled
 from app.turn.transcript import InterruptionReason, UserMessage
 
 
@@ -131,7 +129,10 @@ def scheduled_retry_taken(
 
 
 def pause_asked(turn: Turn, *, at: datetime) -> tuple[e.Event, ...]:
-    """At once, a model call is dropped; tools in flight end first (T53, T54b, T54c)."""
+    """At once where nothing is in flight (T54b, T54c); else when its worker has let go (T53).
+
+    It drops a model call at once, and stores what has come of the answer; tools end first.
+    """
     if isinstance(turn.state, Paused):
         return ()
     if turn.is_terminal:
@@ -140,10 +141,9 @@ def pause_asked(turn: Turn, *, at: datetime) -> tuple[e.Event, ...]:
         raise WrongCommand(turn, f"a turn that is {turn.status} waits already")
     if turn.cancel_requested or turn.pause_requested:
         return ()
-    if isinstance(turn.state, RunningTools):
+    if turn.attempt_in_flight is not None:
         return (e.PauseRequested(),)
-    ended = (end_step(turn),) if isinstance(turn.state, CallingModel) else ()
-    return (*ended, e.TurnPaused(cause=PauseCause.PERSON, requested_at=at))
+    return (e.TurnPaused(cause=PauseCause.PERSON, requested_at=at),)
 
 
 def pause_ended(

@@ -222,6 +222,8 @@ class TurnPaused:
 class TurnCompleted:
     stop_reason: StopReason
     position: int | None
+    begins_at: int | None = None
+    """Where the answer's first part stands, when it came in several."""
     type: Literal["TURN_COMPLETED"] = "TURN_COMPLETED"
 
 

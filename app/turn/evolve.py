@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from app.turn import events as e
 from app.turn.evolve_calls import call_changed, failing, without_call
-from app.turn.evolve_model import added, model_changed
+from app.turn.evolve_model import model_changed
 from app.turn.evolve_stops import stop_changed
 from app.turn.evolve_waits import wait_changed
 from app.turn.journal import JournalError
@@ -71,7 +71,14 @@ def evolve(turn: Turn, event: e.Event) -> Turn:
 
 def _changed(turn: Turn, event: e.Event) -> Turn:  # noqa: C901, PLR0912 - it only routes
     match event:
-        case e.ModelStarted() | e.ModelText() | e.ModelReasoning() | e.ModelCompleted():
+        case (
+            e.ModelStarted()
+            | e.ModelText()
+            | e.ModelReasoning()
+            | e.ModelCompleted()
+            | e.ModelFailed()
+            | e.ModelStopped()
+        ):
             return model_changed(turn, event)
         case e.ToolRequested() | e.ToolStarted() | e.ToolAttemptFailed():
             return call_changed(turn, event)
@@ -117,15 +124,10 @@ def _changed(turn: Turn, event: e.Event) -> Turn:  # noqa: C901, PLR0912 - it on
             return replace(turn, output=output)
         case e.StepStarted():
             return replace(turn, counters=turn.counters.plus(steps=1), unread=(), is_taken_up=True)
-        case e.ModelFailed():
-            counters = turn.counters.plus(model_failures=1)
-            return replace(turn, counters=counters, usage=added(turn.usage, event.usage))
         case e.CancellationRequested():
             return replace(turn, cancel_requested=True)
         case e.PauseRequested():
             return replace(turn, pause_requested=True)
-        case e.ModelStopped():
-            return replace(turn, usage=added(turn.usage, event.usage))
         case e.StepCompleted():
             return turn
         case _:
@@ -153,8 +155,8 @@ def _ended(
     | e.TurnStarted,
 ) -> Terminal:
     match event:
-        case e.TurnCompleted(stop_reason=stop_reason, position=position):
-            return Completed(stop_reason=stop_reason, position=position)
+        case e.TurnCompleted(stop_reason=stop_reason, position=position, begins_at=begins_at):
+            return Completed(stop_reason=stop_reason, position=position, begins_at=begins_at)
         case e.TurnFailed(reason=reason):
             return Failed(reason=reason)
         case e.TurnCancelled():
@@ -178,6 +180,7 @@ def _said(turn: Turn, event: e.MessageAdded) -> Turn:
         next_position=event.position + 1,
         is_repaired=turn.is_repaired or cause == "output_invalid",
         told_at=event.position if cause == "retry_response" else turn.told_at,
+        parts_from=turn.parts_from if cause == "continue_response" else None,
         unread=(*turn.unread, event.position) if is_users else turn.unread,
     )
 

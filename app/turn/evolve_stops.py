@@ -9,7 +9,6 @@ from app.turn.journal import JournalError
 from app.turn.open_calls import OpenCall
 from app.turn.state import Turn
 from app.turn.states import (
-    CallingModel,
     ModelDue,
     Paused,
     Ready,
@@ -75,12 +74,8 @@ def _paused(turn: Turn, event: e.TurnPaused) -> Paused:
         limit=event.limit,
         asked_at=asked_at(turn) if calls else None,
         calls=calls,
-        text_kept=_has_text(turn),
+        text_kept=turn.ends_partial,
     )
-
-
-def _has_text(turn: Turn) -> bool:
-    return isinstance(turn.state, CallingModel) and turn.state.text_stored > 0
 
 
 def _resumed(turn: Turn, event: e.TurnResumed) -> Turn:
@@ -122,7 +117,7 @@ def _suspended(
 ) -> WaitingForModel | ToolRetryScheduled | WaitingForCalls:
     if event.record is not None:
         return WaitingForModel(
-            record=event.record, requested_at=event.requested_at, text_kept=_has_text(turn)
+            record=event.record, requested_at=event.requested_at, text_kept=turn.ends_partial
         )
     if event.call_id is not None:
         return WaitingForCalls(

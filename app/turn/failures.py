@@ -43,6 +43,8 @@ class ModelFailure:
     error_code: str | None = None
     error_type: str | None = None
     exception_type: str | None = None
+    withheld_tools: tuple[str, ...] = ()
+    """Names of the calls that had come of the answer when it broke; none of them was run (C23)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -240,6 +240,11 @@ class ModelRefused:
 
     attempt_id: AttemptId
     refusal: RequestRefused
+    failure_id: FailureId
+    """Used when the turn waits for it."""
+    text: str = ""
+    """What had been received of the answer all the same."""
+    reasoning: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,6 +265,9 @@ class StepCrashed:
     attempt_id: AttemptId | None
     """`None`: before a step was begun."""
     reason: Literal["internal_error", "hook_failed"] = "internal_error"
+    text: str = ""
+    """What had been received of the open answer."""
+    reasoning: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -289,9 +297,12 @@ class ToolsFinished:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepAbandoned:
-    """What was in flight has been dropped because the turn's cancellation was asked for."""
+    """What was in flight has been dropped because the turn's end or a pause was asked for."""
 
     attempt_id: AttemptId
+    text: str = ""
+    """Everything that had been received of the open answer."""
+    reasoning: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -301,6 +312,9 @@ class StepLost:
     attempt_id: AttemptId
     next_attempt_id: AttemptId | None
     """`None`: hooks come first, so nothing is begun in the same commit."""
+    text: str = ""
+    """What is stored of the lost answer, if it was one; see `app.turn.partial.written`."""
+    reasoning: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

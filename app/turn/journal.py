@@ -8,6 +8,7 @@ from app.turn.events import (
     ExternalToolFailed,
     MessageAdded,
     ModelCompleted,
+    ModelStopped,
     ToolCompleted,
     ToolFailed,
     ToolInterrupted,
@@ -42,7 +43,10 @@ def added_message(event: Event) -> tuple[int, Message] | None:
     match event:
         case MessageAdded(position=position, message=message):
             return position, message
-        case ModelCompleted(position=int(position), message=AssistantMessage() as message):
+        case (
+            ModelCompleted(position=int(position), message=AssistantMessage() as message)
+            | ModelStopped(position=int(position), message=AssistantMessage() as message)
+        ):
             return position, message
         case (
             ToolCompleted(position=position, result=result)

@@ -56,7 +56,7 @@ class ModelFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelStopped:
-    """The model ended its answer in another way than by finishing it."""
+    """The model ended its answer in another way than by finishing it, or was cut off in it."""
 
     attempt_id: AttemptId
     stop_reason: StopReason
@@ -65,6 +65,9 @@ class ModelStopped:
     """Names of the calls that came with the answer and were not run."""
     usage: Usage = field(default_factory=Usage)
     """What an answer has cost that was dropped; what was heard is counted where it completed."""
+    position: int | None = None
+    message: AssistantMessage | None = None
+    """What is kept of an answer that was cut off: a partial message, and no answer (C8)."""
     type: Literal["MODEL_STOPPED"] = "MODEL_STOPPED"
 
 

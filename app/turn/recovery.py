@@ -1,7 +1,8 @@
 """What becomes of a step whose worker is gone.
 
-A model call is made again: it has no effect of its own. What had been shown of its text is
-withdrawn (`discard_from`), since another answer will come.
+A model call is made again: it has no effect of its own. What is stored of its text is kept as a
+partial message, closed as unfinished, and the model is told once to begin again (T101). What had
+been shown beyond that, or all of it where nothing is kept, is withdrawn (`discard_from`).
 
 A call that never began runs, under every rule. A call that had begun may or may not have taken
 effect; its tool's declared effect decides (turn semantics C1):
@@ -25,23 +26,37 @@ from app.turn.agent import Agent, Effect
 from app.turn.evolve import advance
 from app.turn.interruption import interrupted
 from app.turn.open_calls import OpenCall
+from app.turn.partial import cut_off
+from app.turn.resume_notices import told_to_begin_again
 from app.turn.state import Turn
 from app.turn.states import CallingModel, RunningTools
 from app.turn.steps import failed, then_begin
-from app.turn.transcript import InterruptionReason, Outcome
+from app.turn.transcript import UNFINISHED, InterruptionReason, Outcome
 
 
 def model_call_lost(
     turn: Turn, state: CallingModel, given: i.StepLost, agent: Agent, *, at: datetime
 ) -> tuple[e.Event, ...]:
-    """The model is called again; what had been shown of the lost answer is withdrawn (T101)."""
+    """The model is called again; what is stored of the lost answer is no answer (T101)."""
     had_text = state.text_stored > 0 or state.reasoning_stored > 0
+    kept = () if turn.cancel_requested else _kept(turn, state, given, agent)
     recovered = e.StepRecovered(
         attempt_id=state.attempt_id,
         recovery="RETRY_RESPONSE" if had_text else "CALL_MODEL",
-        discard_from=0 if had_text else None,
+        discard_from=(len(given.text) if kept else 0) if had_text else None,
     )
-    return _then_begin(turn, (recovered,), given, agent, at)
+    events: tuple[e.Event, ...] = (recovered, *kept)
+    if not turn.pause_requested:  # else whoever resumes it says so
+        events = (*events, *told_to_begin_again(advance(turn, events)))
+    return _then_begin(turn, events, given, agent, at)
+
+
+def _kept(
+    turn: Turn, state: CallingModel, given: i.StepLost, agent: Agent
+) -> tuple[e.ModelStopped, ...]:
+    return cut_off(
+        turn, state.attempt_id, agent, UNFINISHED, text=given.text, reasoning=given.reasoning
+    )
 
 
 def tools_lost(

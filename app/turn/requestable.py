@@ -20,6 +20,7 @@ from app.turn.transcript import (
     AssistantMessage,
     ImagePart,
     Message,
+    StopReason,
     SystemMessage,
     ToolCall,
     ToolResult,
@@ -113,6 +114,8 @@ def _with_words(message: Message) -> Iterator[Message]:
                 yield replace(message, content=kept)
         case ToolResult():
             pass
+        case AssistantMessage(stop_reason=StopReason.PAUSED, opaque=opaque) if opaque:
+            yield message  # its own provider may have said all of it in a way of its own
         case _:
             if message.text.strip():
                 yield message

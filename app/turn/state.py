@@ -72,6 +72,16 @@ class Turn:
     """Instead of its agent's, once a resume has named another (C17)."""
     told_at: int | None = None
     """The place of the last notice that told its model to write an answer again."""
+    partial_at: int | None = None
+    """The place of the last message that was not completed."""
+    parts_from: int | None = None
+    """The place of the open answer's first part, while it comes in several."""
+    pauses: int = 0
+    """Answers in a row that have paused."""
+    continuations: int = 0
+    """Answers in a row that were cut and continued."""
+    empty_answers: int = 0
+    """Answers in a row that said nothing."""
 
     def limits_under(self, agent: Agent) -> Limits:
         """The limits that hold for this turn."""
@@ -92,6 +102,11 @@ class Turn:
                 return Cursor.PROCESS_TOOLS
             case _:
                 return Cursor.INVOKE_MODEL
+
+    @property
+    def ends_partial(self) -> bool:
+        """Whether the last thing said is a message that was not completed."""
+        return self.partial_at is not None and self.partial_at == self.next_position - 1
 
     @property
     def is_terminal(self) -> bool:

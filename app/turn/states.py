@@ -43,6 +43,8 @@ class CallingModel:
     text_stored: int = 0
     """Code points of the answer that are stored as events."""
     reasoning_stored: int = 0
+    started_version: int = 0
+    """The turn's version once the attempt was begun; 0: not known."""
     kind: Literal["calling_model"] = "calling_model"
 
 
@@ -165,6 +167,8 @@ class Completed:
     stop_reason: StopReason
     position: int | None
     """Where the final answer stands in the transcript; `None` when the model said nothing."""
+    begins_at: int | None = None
+    """Where its first part stands, when it came in several; `None`: it is one message."""
     kind: Literal["completed"] = "completed"
 
 

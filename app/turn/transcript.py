@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, TypeAlias
 
-from app.turn.ids import CallId, MessageId
+from app.turn.ids import CallId, FailureId, MessageId
 
 
 class StopReason(StrEnum):
@@ -124,6 +124,24 @@ class UserMessage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MessageError:
+    """Why an assistant message was begun and not completed."""
+
+    reason: str
+    message: str
+    """For whoever reads the conversation: no provider's words."""
+    failure_id: FailureId | None = None
+    """The failure that broke it off; `None`: it was closed by recovery, to be resumed."""
+
+
+UNFINISHED = MessageError(
+    reason="UnfinishedAssistantMessage",
+    message="Assistant message was not completed before recovery.",
+)
+"""Of a message that recovery has closed (T101)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AssistantMessage:
     text: str
     tool_calls: tuple[ToolCall, ...] = ()
@@ -131,7 +149,14 @@ class AssistantMessage:
     reasoning: str = ""
     opaque: str = ""
     """As in `ModelAnswer`: for its own provider and model, byte for byte, or for nobody."""
+    error: MessageError | None = None
+    """Of a message that was not completed: it is a partial one, and no answer (C8)."""
     role: Literal["assistant"] = "assistant"
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether it was begun and not completed; imported ones may be so without an error."""
+        return self.stop_reason is StopReason.INTERRUPTED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

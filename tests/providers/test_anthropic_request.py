@@ -169,3 +169,26 @@ def test_any_history_one_provider_takes_is_one_the_other_takes(
     assert check_history(history) is None
 
     assert fault(_body(*history)) is None
+
+
+PAUSE: dict[str, object] = {"steps": [{"text": 4}], "paused": True}
+
+
+def test_a_history_that_ends_with_its_own_pause_is_sent_as_it_is() -> None:
+    assert [turn["role"] for turn in _body(user("go"), _signed("Well", PAUSE))["messages"]] == [
+        "user",
+        "assistant",
+    ]
+
+
+@pytest.mark.parametrize(
+    "last", [assistant("Well"), _signed("Well", PAUSE, maker="anthropic_messages claude haiku")]
+)
+def test_behind_any_other_answer_a_word_is_put(last: Message) -> None:
+    body = _body(user("go"), last)
+
+    assert body["messages"][-1] == {
+        "role": "user",
+        "content": [{"type": "text", "text": "Go on."}],
+    }
+    assert fault(body) is None

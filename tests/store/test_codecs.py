@@ -1,17 +1,22 @@
 """What is stored comes back as it was: every event, every message, every turn."""
 
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.store.message_codec import EncodedMessage, decode, encode
 from app.store.turn_codec import decode_events, decode_turn, encode_events, encode_turn
-from app.turn.events import Event, ModelCompleted
+from app.turn.events import Event, ModelCompleted, ModelStopped
+from app.turn.ids import AttemptId
 from app.turn.journal import added_message
 from app.turn.state import Turn
-from app.turn.transcript import AssistantMessage, Message, UserMessage
+from app.turn.states import CallingModel
+from app.turn.transcript import UNFINISHED, AssistantMessage, Message, StopReason, UserMessage
+from tests.support.turns import QUOTA, Told
 
 # Text as it can come: U+0000 included; halves of a pair are refused at the edge.
 st.register_type_strategy(str, st.text(st.characters(exclude_categories=["Cs"]), max_size=12))
@@ -37,8 +42,10 @@ messages: st.SearchStrategy[Message] = st.from_type(Message).filter(_is_storable
 
 def _is_consistent(event: Event) -> bool:
     added = added_message(event)
-    if isinstance(event, ModelCompleted) and (event.position is None) != (event.message is None):
-        return False
+    if isinstance(event, ModelCompleted | ModelStopped):
+        has_message = event.message is not None
+        if has_message != (event.position is not None):
+            return False
     return added is None or _is_storable(added[1])
 
 
@@ -87,3 +94,42 @@ def test_a_turn_comes_back_as_it_was(turn: Turn) -> None:
 def test_a_message_of_a_role_this_code_does_not_know_is_not_guessed_at() -> None:
     with pytest.raises(ValueError, match="oracle"):
         decode(EncodedMessage(role="oracle", body="{}"))
+
+
+def test_a_stop_that_was_stored_before_it_could_keep_a_message_is_read_as_one_that_keeps_none() -> (
+    None
+):
+    (stored,) = decode_events(
+        '[{"type":"MODEL_STOPPED","attempt_id":"a1","stop_reason":"REFUSAL","raw_stop":null}]', {}
+    )
+
+    assert stored == ModelStopped(
+        attempt_id=AttemptId("a1"), stop_reason=StopReason.REFUSAL, raw_stop=None
+    )
+
+
+@pytest.mark.parametrize("told", [Told().begun().wrote("Once"), Told().begun().gave_up(QUOTA)])
+def test_a_turn_that_was_stored_before_answers_were_kept_in_part_is_read(told: Told) -> None:
+    older = told.turn
+    body = orjson.loads(encode_turn(older))
+    for name in ("partial_at", "parts_from", "pauses", "continuations", "empty_answers"):
+        del body[name]
+    body["state"].pop("started_version", None)
+    row = {**asdict(older.identity), "version": older.version, "created_at": older.created_at}
+
+    read = decode_turn({**row, "body": orjson.dumps(body).decode()})
+
+    state = read.state
+    known = replace(state, started_version=3) if isinstance(state, CallingModel) else state
+    assert replace(read, state=known) == replace(older, state=known)
+
+
+def test_answers_that_a_request_may_leave_out_are_told_by_their_roles() -> None:
+    stops = {StopReason.INTERRUPTED: "partial", StopReason.REFUSAL: "refused"}
+    stops |= {StopReason.PAUSED: "paused", StopReason.END_TURN: "assistant"}
+
+    for stop, role in stops.items():
+        error = UNFINISHED if stop is StopReason.INTERRUPTED else None
+        message = AssistantMessage(text="Once", stop_reason=stop, error=error)
+        assert encode(message).role == role
+        assert decode(encode(message)) == message

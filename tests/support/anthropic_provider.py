@@ -42,11 +42,16 @@ class AnthropicProvider:
 
     base_url: str = ""
     rounds: Sequence[Sequence[Block]] = ()
+    pauses: frozenset[int] = frozenset()
+    """Rounds that end with `pause_turn`; the request behind one must end with it."""
     outages: list[int] = field(default_factory=list[int])
     """Statuses of the next requests; 200 for one whose round is played."""
     requests: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     refusals: list[str] = field(default_factory=list[str])
     """Why requests were refused; empty in the end, or the service is at fault."""
+
+    _paused: int = 0
+    """Answers in a row that have paused."""
 
     async def messages(self, request: Request) -> Response:
         """`POST /v1/messages`."""
@@ -54,15 +59,24 @@ class AnthropicProvider:
         self.requests.append(body)
         has_key = request.headers.get("x-api-key") == KEY
         has_version = bool(request.headers.get("anthropic-version"))
-        why = fault(body) if has_key and has_version else "x-api-key or anthropic-version"
+        played = sum(turn["role"] == "assistant" for turn in body["messages"])
+        played += max(self._paused - 1, 0)  # answers behind one another come back as one turn
+        before = self.rounds[played - self._paused : played] if self._paused else None
+        paused = None if before is None else [block for blocks in before for block in blocks]
+        why = (
+            fault(body, paused=paused)
+            if has_key and has_version
+            else "x-api-key or anthropic-version"
+        )
         if why is not None:
             self.refusals.append(why)
             return _error(400, "invalid_request_error", why)
         status = self.outages.pop(0) if self.outages else 200
         if status != 200:
             return _error(status, "overloaded_error", "Overloaded")
-        played = sum(turn["role"] == "assistant" for turn in body["messages"])
-        return StreamingResponse(_events(self.rounds[played]), media_type="text/event-stream")
+        stop = "pause_turn" if played in self.pauses else None
+        self._paused = self._paused + 1 if stop else 0
+        return StreamingResponse(_events(self.rounds[played], stop), media_type="text/event-stream")
 
 
 @asynccontextmanager
@@ -88,13 +102,14 @@ def _error(status: int, kind: str, message: str) -> Response:
     return JSONResponse(body, status_code=status)
 
 
-def _events(blocks: Sequence[Block]) -> Iterator[bytes]:
+def _events(blocks: Sequence[Block], stop_reason: str | None) -> Iterator[bytes]:
     usage = {"input_tokens": 10, "cache_read_input_tokens": 30, "output_tokens": 1}
     yield _event("message_start", message={"id": "msg_1", "content": [], "usage": usage})
     for index, block in enumerate(blocks):
         yield from _block(index, block)
     has_calls = any(block["type"] == "tool_use" for block in blocks)
-    stop = {"stop_reason": "tool_use" if has_calls else "end_turn", "stop_sequence": None}
+    usual = "tool_use" if has_calls else "end_turn"
+    stop = {"stop_reason": stop_reason or usual, "stop_sequence": None}
     yield _event("message_delta", delta=stop, usage={"output_tokens": 7})
     yield _event("message_stop")
 

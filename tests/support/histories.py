@@ -9,11 +9,16 @@
 7. One notice at most says that an answer does not fit, and the model is called behind it; the value
    of an answer that fits comes once, in the commit that completes the turn. A notice to begin again
    comes when a turn goes on, and not twice without a word of the model between.
+   It is the last word of the transcript until then, but for what the user says.
 8. A call that is answered as not started without having been entered was never begun.
 9. A turn that was opened on hold begins nothing before somebody says so.
 10. Whoever waits for the user has just asked, in the transcript, what the turn says it asks.
 11. A queued message is waiting, said or withdrawn, and one of them only.
 12. Nothing begins while a message waits to be heard at a boundary.
+
+20. A partial message is what its attempt has written, all of it and nothing else; it has an error,
+    is no turn's answer, and something is said behind it before the model is called.
+21. In a row at most five answers that paused are gone on with, and two that were empty.
 
 Of calls that wait for somebody (`tests.support.call_histories`):
 
@@ -34,16 +39,20 @@ from itertools import pairwise
 from app.turn import events as e
 from app.turn.events import Event
 from app.turn.evolve import advance, fold
+from app.turn.going_on import MOST_EMPTY_ANSWERS, MOST_PAUSES
 from app.turn.journal import TERMINAL_TYPES, added_message
+from app.turn.partial import written
 from app.turn.state import Turn
-from app.turn.states import WaitingForUser
+from app.turn.states import Completed, WaitingForUser
 from app.turn.transcript import (
+    FINISHED,
     AssistantMessage,
     Message,
     NoticeCause,
     NoticeMessage,
     Outcome,
     QuestionMessage,
+    StopReason,
     ToolResult,
     UserMessage,
 )
@@ -87,6 +96,8 @@ def _check_rules(events: Sequence[Event], turn: Turn) -> None:
     _check_hold(events)
     _check_questions(events, turn)
     _check_queue(events, turn)
+    _check_partial(events, turn)
+    _check_once_more(events)
     check_calls(events, turn)
 
 
@@ -132,7 +143,8 @@ def check_whole(transcript: dict[int, Message]) -> None:
             continue
         assert not expected, f"calls without a result: {expected}"
         if isinstance(message, AssistantMessage):
-            assert message.text.strip() or message.tool_calls, "an empty message"
+            is_sent_back = message.stop_reason is StopReason.PAUSED and message.opaque
+            assert message.text.strip() or message.tool_calls or is_sent_back, "an empty message"
             expected = [call.call_id for call in message.tool_calls]
     assert not expected, f"calls without a result: {expected}"
 
@@ -163,8 +175,46 @@ def _check_told_once(events: Sequence[Event]) -> None:
     said = [event for event in events if added_message(event) is not None]
     told = [_is_notice(event, "retry_response") for event in said]
     assert not any(one and then for one, then in pairwise(told))
+    for (before, event), (_, then) in pairwise(pairwise(events)):
+        is_recovered = isinstance(before, e.ModelStopped) and before.message is not None
+        if _is_notice(event, "retry_response"):
+            assert is_recovered or then.type == "TURN_RESUMED"
+
+
+def _check_partial(events: Sequence[Event], turn: Turn) -> None:
+    partial: set[int] = set()
+    last: tuple[int, Message] | None = None
+    for event in events:
+        if isinstance(event, e.ModelStarted) and last is not None:
+            assert last[0] not in partial, "the model is called behind half of its own answer"
+        last = added_message(event) or last
+        if isinstance(event, e.ModelStopped) and event.message is not None:
+            assert event.position is not None
+            partial.add(event.position)
+            text, _ = written(events, event.attempt_id)
+            assert event.message.text == text
+            assert event.message.is_partial
+            assert event.message.error is not None
+            assert event.message.tool_calls == ()
+    if isinstance(turn.state, Completed):
+        assert turn.state.position not in partial
+
+
+def _check_once_more(events: Sequence[Event]) -> None:
+    pauses = empties = 0
     for event, then in pairwise(events):
-        assert not _is_notice(event, "retry_response") or then.type == "TURN_RESUMED"
+        match event:
+            case e.ModelCompleted(stop_reason=stop):
+                pauses, empties = (pauses + 1 if stop is StopReason.PAUSED else 0), 0
+                assert pauses <= MOST_PAUSES + 1
+            case e.ModelFailed():
+                empties = 0
+            case e.ModelStopped(stop_reason=stop) if stop in FINISHED:
+                is_behind = then.type not in {"STEP_COMPLETED", "MODEL_TEXT"}
+                empties += not is_behind
+                assert empties <= MOST_EMPTY_ANSWERS
+            case _:
+                pass
 
 
 def _check_not_started(events: Sequence[Event]) -> None:

@@ -28,6 +28,7 @@ from app.turn.agent import Effect
 from app.turn.evolve import fold
 from app.turn.ids import TurnId, idempotency_key
 from app.turn.journal import TERMINAL_TYPES, Interruption
+from app.turn.partial import written
 from app.turn.state import Turn
 from app.turn.states import CallingModel
 from app.turn.status import TERMINAL, PauseCause
@@ -157,7 +158,8 @@ def check_history(record: Record) -> None:
     """A strict provider would take this conversation, were it asked once more."""
     if record.turn.open_calls:
         return  # then it is not asked
-    said = [orjson.loads(as_sent(body, "somebody else")) for body in record.history]
+    sent = [as_sent(body, "somebody else") for body in record.history]
+    said = [orjson.loads(message) for message in sent if message]
     asked = [*said, {"role": "user", "content": "And now?"}]
     assert strict_history.check_history(asked) is None
 
@@ -204,6 +206,10 @@ def check_events(journal: Sequence[JournalRow], turn: Turn) -> None:
     assert terminal == ([events[-1].type] if turn.is_terminal else [])
     assert sequence == turn.version
     _check_text(events)
+    for event in events:
+        if isinstance(event, e.ModelStopped) and event.message is not None:
+            text, _ = written(events, event.attempt_id)
+            assert event.message.text == text, "what is kept is not what a reader has"
 
 
 def _check_text(events: Iterable[e.Event]) -> None:
@@ -220,7 +226,7 @@ def _check_text(events: Iterable[e.Event]) -> None:
             case e.ModelCompleted(message=message):
                 assert text == (message.text if message else "")
                 text = ""
-            case e.ModelFailed() | e.TurnCancelled() | e.TurnFailed():
+            case e.ModelStopped() | e.ModelFailed() | e.TurnCancelled() | e.TurnFailed():
                 text = ""
             case _:
                 pass

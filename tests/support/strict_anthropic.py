@@ -20,10 +20,19 @@ _KEYS = {
     "redacted_thinking": {"type", "data"},
     "tool_use": {"type", "id", "name", "input"},
     "tool_result": {"type", "tool_use_id", "content", "is_error"},
+    "server_tool_use": {"type", "id", "name", "input"},
+    "web_search_tool_result": {"type", "tool_use_id", "content"},
 }
 _ROLES = {
     "user": {"text", "image", "tool_result"},
-    "assistant": {"text", "thinking", "redacted_thinking", "tool_use"},
+    "assistant": {
+        "text",
+        "thinking",
+        "redacted_thinking",
+        "tool_use",
+        "server_tool_use",
+        "web_search_tool_result",
+    },
 }
 _HIDDEN = ("thinking", "redacted_thinking")
 
@@ -34,14 +43,21 @@ def signature(thinking: str, call_ids: Sequence[str]) -> str:
     return hmac.new(b"of the provider", said, "sha256").hexdigest()
 
 
-def fault(body: Mapping[str, Any]) -> str | None:
-    """Why this request would be refused, or `None`."""
+def fault(body: Mapping[str, Any], *, paused: Sequence[Block] | None = None) -> str | None:
+    """Why this request would be refused, or `None`.
+
+    Behind an answer that paused with these blocks it must end with them, as they were.
+    """
     if not isinstance(body.get("max_tokens"), int):
         return "max_tokens: Field required"
     if "system" in body and not body["system"].strip():
         return "system: text must not be empty"
     turns: list[Block] = body["messages"]
     roles = [turn["role"] for turn in turns]
+    if paused is not None:
+        if turns[-1] != {"role": "assistant", "content": list(paused)}:
+            return "an answer that paused must come back as it was, with nothing behind it"
+        turns, roles = turns[:-1], roles[:-1]
     if roles != ["user", "assistant"] * (len(roles) // 2) + ["user"]:
         return f"messages: roles must take turns, from user to user, not {roles}"
     faults = (_fault_of_turn(turn, turns[n - 1] if n else None) for n, turn in enumerate(turns))

@@ -73,6 +73,9 @@ STATES: Mapping[str, Callable[[], Told]] = {
     "RUNNING, a model call is due": lambda: Told().begun().gave_up(QUOTA).retried(),
     "RUNNING, a model call is begun": lambda: Told().begun(),
     "RUNNING, a model call is begun, text stored": lambda: Told().begun().wrote("Once"),
+    "RUNNING, a model call is begun, text stored, a pause asked for": lambda: (
+        Told().begun().wrote("Once").tell(i.Pause())
+    ),
     "RUNNING, the last tool is begun": lambda: Told().begun().answered(an_answer("", a_call("A"))),
     "RUNNING, a tool is begun, a writing one follows": _one_at_a_time,
     "RUNNING, a model call is begun, a message is queued": lambda: Told().begun().queued("q", "m9"),
@@ -101,7 +104,15 @@ STATES: Mapping[str, Callable[[], Told]] = {
     "RUNNING, a model call is begun to repair an answer": lambda: (
         Told().begun().answered(an_answer("{}"), output=MISFITS)
     ),
+    "RUNNING, a model call is begun, of an agent that has cut answers continued": lambda: Told(
+        replace(
+            an_agent(), on_truncated="continue", on_invalid_request="wait", partial_output="drop"
+        )
+    ).begun(),
     "WAITING_FOR_MODEL": lambda: Told().begun().gave_up(QUOTA),
+    "WAITING_FOR_MODEL, text of the answer is kept": lambda: (
+        Told().begun().gave_up(OVERLOADED, text="Once")
+    ),
     "WAITING_FOR_USER": lambda: (
         Told().begun().answered(an_answer("", a_call("A"))).finished("A", question="where to?")
     ),
@@ -152,7 +163,12 @@ def _answered(answer: ModelAnswer, output: i.ValidOutput | i.InvalidOutput | Non
 
 
 def _gave_up(told: Told) -> i.Input:
-    return i.ModelGaveUp(attempt_id=told.attempt, failure=OVERLOADED, failure_id=FailureId("f9"))
+    return i.ModelGaveUp(
+        attempt_id=told.attempt,
+        failure=OVERLOADED,
+        failure_id=FailureId("f9"),
+        text=told.written[0],
+    )
 
 
 def _finished(outcome: Outcome) -> Given:
@@ -242,9 +258,14 @@ INPUTS: Mapping[str, Given] = {
     "worker: answer with a call": _answered(an_answer("", a_call("N"))),
     "worker: refused answer": _answered(an_answer("no", stop=StopReason.REFUSAL)),
     "worker: empty answer": _answered(an_answer("")),
+    "worker: answer that paused": _answered(an_answer("Once", stop=StopReason.PAUSED)),
+    "worker: answer that was cut": _answered(an_answer("Once", stop=StopReason.MAX_OUTPUT)),
     "worker: model failure": _gave_up,
     "worker: request refused": lambda told: i.ModelRefused(
-        attempt_id=told.attempt, refusal=REFUSED
+        attempt_id=told.attempt,
+        refusal=REFUSED,
+        failure_id=FailureId("f9"),
+        text=told.written[0],
     ),
     "worker: tool ended": _finished(Outcome.COMPLETED),
     "worker: tool failed": _finished(Outcome.ERROR),
@@ -270,15 +291,19 @@ INPUTS: Mapping[str, Given] = {
         attempt_id=told.turn.attempt_in_flight, question="sure?"
     ),
     "worker: hook failed": lambda told: i.StepCrashed(
-        attempt_id=told.turn.attempt_in_flight, reason="hook_failed"
+        attempt_id=told.turn.attempt_in_flight, reason="hook_failed", text=told.written[0]
     ),
-    "worker: fault of ours": lambda told: i.StepCrashed(attempt_id=told.attempt),
-    "worker: step dropped": lambda told: i.StepAbandoned(attempt_id=told.attempt),
+    "worker: fault of ours": lambda told: i.StepCrashed(
+        attempt_id=told.attempt, text=told.written[0]
+    ),
+    "worker: step dropped": lambda told: i.StepAbandoned(
+        attempt_id=told.attempt, text=told.written[0]
+    ),
     "worker: step found lost": lambda told: i.StepLost(
-        attempt_id=told.attempt, next_attempt_id=told.draw()
+        attempt_id=told.attempt, next_attempt_id=told.draw(), text=told.written[0]
     ),
     "worker: step found lost, hooks come first": lambda told: i.StepLost(
-        attempt_id=told.attempt, next_attempt_id=None
+        attempt_id=told.attempt, next_attempt_id=None, text=told.written[0]
     ),
 }
 

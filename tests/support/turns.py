@@ -37,9 +37,12 @@ from app.turn.ids import (
 from app.turn.journal import added_message
 from app.turn.judging import needs_judging
 from app.turn.open_calls import OpenCall
+from app.turn.partial import written
 from app.turn.start import start, succeed
 from app.turn.state import Turn
+from app.turn.states import CallingModel
 from app.turn.transcript import (
+    AssistantMessage,
     Message,
     ModelAnswer,
     Outcome,
@@ -148,6 +151,7 @@ def an_answer(
     stop: StopReason = StopReason.END_TURN,
     reasoning: str = "",
     usage: Usage | None = None,
+    opaque: str = "",
 ) -> ModelAnswer:
     return ModelAnswer(
         text=text,
@@ -155,6 +159,7 @@ def an_answer(
         stop_reason=stop,
         reasoning=reasoning,
         usage=usage or Usage(),
+        opaque=opaque,
     )
 
 
@@ -200,6 +205,12 @@ class Told:
     @property
     def transcript(self) -> dict[int, Message]:
         return dict(pair for event in self.events if (pair := added_message(event)) is not None)
+
+    @property
+    def partial(self) -> list[AssistantMessage]:
+        """What is kept of answers that were not completed."""
+        said = self.transcript.values()
+        return [m for m in said if isinstance(m, AssistantMessage) and m.is_partial]
 
     @property
     def types(self) -> list[str]:
@@ -272,6 +283,17 @@ class Told:
             )
         )
 
+    def refused(self, *, text: str = "") -> Self:
+        """The provider says that the request is wrong, behind so much of an answer."""
+        return self.tell(
+            i.ModelRefused(
+                attempt_id=self.attempt,
+                refusal=REFUSED,
+                failure_id=FailureId("f1"),
+                text=text,
+            )
+        )
+
     def finished(
         self,
         *call_ids: str,
@@ -337,13 +359,36 @@ class Told:
         )
 
     def lost(self) -> Self:
-        return self.tell(i.StepLost(attempt_id=self.attempt, next_attempt_id=self.draw()))
+        text, reasoning = self.written
+        return self.tell(
+            i.StepLost(
+                attempt_id=self.attempt,
+                next_attempt_id=self.draw(),
+                text=text,
+                reasoning=reasoning,
+            )
+        )
+
+    @property
+    def written(self) -> tuple[str, str]:
+        """What is stored of the answer in flight."""
+        return written(self.events, self.attempt)
 
     def cancelled(self) -> Self:
         return self.tell(i.Cancel())
 
-    def paused(self) -> Self:
-        return self.tell(i.Pause())
+    def paused(self, unseen: str = "") -> Self:
+        """Somebody pauses it; its worker drops a model call in flight.
+
+        It has `unseen` of the answer that is not stored yet.
+        """
+        self.tell(i.Pause())
+        if not isinstance(self.turn.state, CallingModel):
+            return self
+        asked, (text, reasoning) = self.last, self.written
+        self.tell(i.StepAbandoned(attempt_id=self.attempt, text=text + unseen, reasoning=reasoning))
+        self.last = (*asked, *self.last)
+        return self
 
     def resumed(self, limits: Limits | None = None) -> Self:
         return self.tell(i.Resume(limits=limits))

@@ -98,7 +98,7 @@ EVERY_REQUEST: Sequence[i.Request] = (
     i.Pause(),
     i.Cancel(),
 )
-agents = st.builds(
+_agents = st.builds(
     an_agent,
     retry=st.builds(RetryPolicy, max_retries=st.integers(0, 2)),
     limits=st.builds(
@@ -122,6 +122,14 @@ agents = st.builds(
         timeout=st.none() | st.timedeltas(timedelta(minutes=1), timedelta(hours=2)),
         on_expiry=st.sampled_from(["keep", "answer_expired", "fail", "cancel"]),
     ),
+)
+agents = st.builds(
+    replace,
+    _agents,
+    on_invalid_request=st.sampled_from(["fail", "wait"]),
+    partial_output=st.sampled_from(["keep", "keep", "drop"]),
+    on_truncated=st.sampled_from(["complete", "continue"]),
+    max_continuations=st.integers(1, 2),
 )
 TOOLS = [tool.name for tool in an_agent().tools]
 found_out: Sequence[Judgement] = (
@@ -151,10 +159,15 @@ answers = st.builds(
     reasoning=st.sampled_from(["", "hm"]),
     tool_calls=st.lists(calls, max_size=4).map(tuple),
     stop_reason=st.sampled_from(StopReason),
+    opaque=st.sampled_from(["", "sealed"]),
     usage=st.builds(Usage, input_tokens=st.integers(0, 5), output_tokens=st.none()),
 )
 failures = st.builds(
-    ModelFailure, type=st.sampled_from(FailureType), message=st.just(""), retryable=st.booleans()
+    ModelFailure,
+    type=st.sampled_from(FailureType),
+    message=st.just(""),
+    retryable=st.booleans(),
+    withheld_tools=st.sampled_from([(), ("look_up",)]),
 )
 questions = st.sampled_from([None, None, None, "which one?"])
 attempts = st.sampled_from(["current", "current", "current", "stale"])
@@ -279,11 +292,18 @@ class AnyInputInAnyState(RuleBasedStateMachine):
             case Rest():
                 assert self._begun(*judged) == ()
             case RecoverLostStep():
-                self._report(i.StepLost(attempt_id=self.told.attempt, next_attempt_id=self._draw()))
+                self._lost(self.told.attempt, self._draw())
             case _:
                 is_all = len(judged) == len(self.told.judged)
                 assert self._begun(*judged) or not is_all
                 assert self._is_in_flight_or_rests() or not is_all, "it would be asked for ever"
+
+    def _lost(self, attempt_id: AttemptId, fresh: AttemptId | None) -> None:
+        """A faithful shell reads what is stored of the answer."""
+        text, reasoning = self.told.written
+        self._report(
+            i.StepLost(attempt_id=attempt_id, next_attempt_id=fresh, text=text, reasoning=reasoning)
+        )
 
     def _is_in_flight_or_rests(self) -> bool:
         turn = self.told.turn
@@ -325,6 +345,7 @@ class AnyInputInAnyState(RuleBasedStateMachine):
         output: i.ValidOutput | i.InvalidOutput | None,
         question: str | None,
     ) -> None:
+        answer = replace(answer, text=self.told.written[0] + answer.text)
         self._report(
             i.ModelAnswered(
                 attempt_id=self._attempt(attempt),
@@ -344,12 +365,13 @@ class AnyInputInAnyState(RuleBasedStateMachine):
                 attempt_id=self._attempt(attempt),
                 failure=failure,
                 failure_id=self._failure_id(),
-                text=text,
+                text=self.told.written[0] + text,
             )
         )
 
-    @rule(text=st.sampled_from(["h", "hello", "hello w"]), attempt=attempts)
-    def the_model_writes(self, text: str, attempt: str) -> None:
+    @rule(more=st.sampled_from([" ", "h", "ello w"]), attempt=attempts)
+    def the_model_writes(self, more: str, attempt: str) -> None:
+        text = self.told.written[0] + more
         self._report(i.ModelWrote(attempt_id=self._attempt(attempt), text=text, reasoning="h"))
 
     @rule(
@@ -390,21 +412,26 @@ class AnyInputInAnyState(RuleBasedStateMachine):
 
     @rule(attempt=attempts, hooks=st.booleans())
     def a_worker_dies(self, attempt: str, *, hooks: bool) -> None:
-        attempt_id, fresh = self._attempt(attempt), None if hooks else self._draw()
-        self._report(i.StepLost(attempt_id=attempt_id, next_attempt_id=fresh))
+        self._lost(self._attempt(attempt), None if hooks else self._draw())
 
-    @rule(attempt=attempts, crash=st.booleans())
-    def a_step_ends_badly(self, attempt: str, *, crash: bool) -> None:
-        attempt_id = self._attempt(attempt)
+    @rule(attempt=attempts, crash=st.booleans(), more=st.sampled_from(["", "and"]))
+    def a_step_ends_badly(self, attempt: str, more: str, *, crash: bool) -> None:
+        text = self.told.written[0] + more
         self._report(
-            i.StepCrashed(attempt_id=self._attempt_or_none(attempt))
+            i.StepCrashed(attempt_id=self._attempt_or_none(attempt), text=text)
             if crash
-            else i.ModelRefused(attempt_id=attempt_id, refusal=REFUSED)
+            else i.ModelRefused(
+                attempt_id=self._attempt(attempt),
+                refusal=REFUSED,
+                failure_id=self._failure_id(),
+                text=text,
+            )
         )
 
-    @rule(attempt=attempts)
-    def a_step_is_dropped(self, attempt: str) -> None:
-        self._report(i.StepAbandoned(attempt_id=self._attempt(attempt)))
+    @rule(attempt=attempts, more=st.sampled_from(["", "and"]))
+    def a_step_is_dropped(self, attempt: str, more: str) -> None:
+        text = self.told.written[0] + more
+        self._report(i.StepAbandoned(attempt_id=self._attempt(attempt), text=text))
 
     @rule(minutes=st.integers(-3, 3))
     def time_passes(self, minutes: int) -> None:

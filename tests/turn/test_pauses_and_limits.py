@@ -37,7 +37,7 @@ def results(told: Told) -> dict[str, str]:
 def test_a_pause_drops_a_model_call_at_once() -> None:
     told = Told().begun().wrote("Once upon").paused()
 
-    assert told.types == ["STEP_COMPLETED", "TURN_PAUSED"]
+    assert told.types == ["PAUSE_REQUESTED", "MODEL_STOPPED", "STEP_COMPLETED", "TURN_PAUSED"]
     assert told.turn.status is Status.PAUSED
     assert told.answered(an_answer("too late")).last == ()
 

@@ -277,9 +277,16 @@ def test_a_retry_behind_half_an_answer_tells_the_model_to_begin_again() -> None:
 
 def test_the_model_is_told_to_begin_again_once() -> None:
     told = Told().begun().gave_up(QUOTA, text="Half of").retried()
-    told.begun().gave_up(QUOTA, failure_id="f2", text="Half").retried("f2")
+    told.begun().gave_up(QUOTA, failure_id="f2").retried("f2")
 
     assert told.types == ["TURN_RESUMED"]
+
+
+def test_it_is_told_again_behind_another_half() -> None:
+    told = Told().begun().gave_up(QUOTA, text="Half of").retried()
+    told.begun().gave_up(QUOTA, failure_id="f2", text="Half").retried("f2")
+
+    assert told.types == ["MESSAGE_ADDED", "TURN_RESUMED"]
 
 
 def test_another_model_holds_from_the_resume_on() -> None:

@@ -95,10 +95,11 @@ def test_what_is_no_final_answer_is_not_read() -> None:
     assert an_answer("{}", stop=StopReason.TOOL_USE).is_final
 
 
-def test_a_crash_before_the_commit_leaves_no_trace_of_the_answer() -> None:
+def test_a_crash_before_the_commit_leaves_a_partial_message_and_no_answer() -> None:
     told = Told().begun().wrote("about").lost()
 
-    assert kinds(told) == [UserMessage]
+    assert kinds(told) == [UserMessage, AssistantMessage, NoticeMessage]
+    assert [message.text for message in told.partial] == ["about"]
     assert misfit(told).turn.is_repaired
 
 

@@ -127,11 +127,11 @@ def test_case_71_a_recovery_that_is_lost_itself_repeats_no_result() -> None:
     assert [call.attempt for call in told.turn.open_calls] == [3, 3]
 
 
-def test_a_lost_model_call_is_made_again_and_its_text_withdrawn() -> None:
+def test_a_lost_model_call_is_made_again_and_what_is_not_stored_of_it_withdrawn() -> None:
     told = Told().begun().wrote("Once upon").lost()
 
     recovered = [event for event in told.events if isinstance(event, e.StepRecovered)]
-    assert recovered[0].discard_from == 0
+    assert recovered[0].discard_from == len("Once upon")
     assert recovered[0].recovery == "RETRY_RESPONSE"
     assert told.turn.counters.model_attempts == 2
 
