@@ -4,12 +4,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from app.agents import fingerprint, rules, wait_rules
+from app.agents import answer_rules, fingerprint, rules, wait_rules
 from app.agents.forms import Form
 from app.agents.structured import OutputType
 from app.ports import FrozenForm, Hooks, LoadedAgent, Policy, TakesForms, Tool
 from app.turn.agent import Agent as CoreAgent
-from app.turn.agent import Limits, OnModelFailure, OpenWaits, RetryPolicy, WaitPolicy
+from app.turn.agent import (
+    LeftOut,
+    Limits,
+    OnInvalidRequest,
+    OnModelFailure,
+    OnTruncated,
+    OpenWaits,
+    PartialOutput,
+    RetryPolicy,
+    WaitPolicy,
+)
 from app.turn.ids import AgentId, AgentVersion
 from app.turn.transcript import Outcome
 
@@ -35,6 +45,16 @@ class Agent:
     """Retries 0 to 1,000, delays 0 to 30 days, multiplier 1 to 100."""
     on_model_failure: OnModelFailure = "wait"
     """`fail` ends a turn as FAILED where it would wait for its model; for batches, say."""
+    on_invalid_request: OnInvalidRequest = "fail"
+    """`wait` parks a turn whose request its provider says is wrong or refuses, to be changed."""
+    partial_output: PartialOutput = "keep"
+    """`drop` keeps nothing of an answer that broke off, that a pause cut off or a crash lost."""
+    on_truncated: OnTruncated = "complete"
+    """`continue` has the model go on with an answer that its output limit has cut."""
+    max_continuations: int = 3
+    """How often in a row it does; 1 to 100. Then the answer stands as it is."""
+    leave_out: Sequence[LeftOut] = ()
+    """`partial` and `refused` messages that model requests are not to carry; kept as a tuple."""
     output: object = None
     """What the final answer must be: a model, a dataclass, any type that pydantic validates."""
     limits: Limits = field(default_factory=Limits)
@@ -70,6 +90,10 @@ class Agent:
         object.__setattr__(self, "tools", rules.checked_tools(self.tools, where))
         rules.check_retry(self.retry, where)
         rules.check_on_model_failure(self.on_model_failure, where)
+        for part in ("on_invalid_request", "partial_output", "on_truncated"):
+            answer_rules.check_choice(part, getattr(self, part), where)
+        answer_rules.check_max_continuations(self.max_continuations, where)
+        object.__setattr__(self, "leave_out", answer_rules.checked_leave_out(self.leave_out, where))
         rules.checked_output(self.output, where)
         rules.check_limits(self.limits, where)
         rules.check_interruption_text(self.interruption_text, where)
@@ -116,6 +140,11 @@ class Agent:
             retry=self.retry,
             limits=self.limits,
             on_model_failure=self.on_model_failure,
+            on_invalid_request=self.on_invalid_request,
+            partial_output=self.partial_output,
+            on_truncated=self.on_truncated,
+            max_continuations=self.max_continuations,
+            leave_out=tuple(self.leave_out),
             output_schema=None if output is None else output.schema,
             interruption_text=MappingProxyType(
                 {Outcome(outcome): text for outcome, text in self.interruption_text.items()}

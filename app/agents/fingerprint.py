@@ -14,6 +14,10 @@ from app.agents.wait_rules import name_of_policy
 from app.ports import FrozenForm, Hooks, Policy
 from app.turn.agent import Agent, Limits, OnError, RetryPolicy, ToolSpec, WaitPolicy
 
+_MAX_CONTINUATIONS = next(
+    each.default for each in fields(Agent) if each.name == "max_continuations"
+)
+
 
 def declaration_hash(
     agent: Agent, hooks: Hooks | None, policy: Policy | None, forms: Sequence[FrozenForm]
@@ -40,8 +44,23 @@ def declaration_hash(
     if forms:
         written["forms"] = [_form(each) for each in forms]
     return sha256(
-        _canonical({**written, **_waits(agent)}).encode(errors="surrogatepass")
+        _canonical({**written, **_waits(agent), **_answers(agent)}).encode(errors="surrogatepass")
     ).hexdigest()
+
+
+def _answers(agent: Agent) -> dict[str, object]:
+    written: dict[str, object] = {}
+    if agent.on_invalid_request != "fail":
+        written["onInvalidRequest"] = agent.on_invalid_request
+    if agent.partial_output != "keep":
+        written["partialOutput"] = agent.partial_output
+    if agent.on_truncated != "complete":
+        written["onTruncated"] = agent.on_truncated
+    if agent.max_continuations != _MAX_CONTINUATIONS:
+        written["maxContinuations"] = agent.max_continuations
+    if agent.leave_out:
+        written["leaveOut"] = agent.leave_out
+    return written
 
 
 def _waits(agent: Agent) -> dict[str, object]:

@@ -9,7 +9,13 @@ import httpx
 
 from app.ports import ModelEvent
 from app.providers.answer_reading import AnswerReading, Delta, Outcome
-from app.providers.failures import Evidence, classify, classify_exception, interrupted
+from app.providers.failures import (
+    Evidence,
+    classify,
+    classify_exception,
+    interrupted,
+    withholding,
+)
 from app.providers.http import HttpClient, ProviderTimeoutError, Reply, Timeouts, exchange
 from app.providers.opaque import sealed
 from app.turn.failures import ModelFailure, RequestRefused
@@ -72,11 +78,7 @@ async def _deltas(reply: Reply, reading: AnswerReading) -> AsyncGenerator[Delta,
 
 
 def _broken(failure: ModelFailure | RequestRefused, outcome: Outcome) -> ModelEvent:
-    """The failure, with the names of the calls that had come until then."""
-    names = tuple(call.tool_name for call in outcome.answer.tool_calls if call.tool_name)
-    if isinstance(failure, RequestRefused) or not names:
-        return failure
-    return replace(failure, withheld_tools=names)
+    return withholding(failure, (call.tool_name for call in outcome.answer.tool_calls))
 
 
 def _ending(reading: AnswerReading, maker: str) -> ModelEvent:

@@ -8,7 +8,7 @@ gateways relay one provider's 429 as another's 500.
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import httpx
 
@@ -35,7 +35,15 @@ from app.providers.wire_json import as_array
 from app.turn.causes import causes
 from app.turn.failures import FailureType, ModelFailure, RequestRefused
 
-__all__ = ["Evidence", "Explanation", "classify", "classify_exception", "explain", "interrupted"]
+__all__ = [
+    "Evidence",
+    "Explanation",
+    "classify",
+    "classify_exception",
+    "explain",
+    "interrupted",
+    "withholding",
+]
 
 _TELLING_STATUSES: dict[int, Verdict] = {
     401: DENIED,
@@ -118,6 +126,16 @@ def interrupted(raw_stop: str | None = None) -> ModelFailure:
         error_code=raw_stop[:100] if raw_stop else None,
         exception_type=None if raw_stop else "IncompleteAnswer",
     )
+
+
+def withholding(
+    failure: ModelFailure | RequestRefused, tool_names: Iterable[str]
+) -> ModelFailure | RequestRefused:
+    """The failure of an answer that broke, with the names of the calls that had come of it."""
+    names = tuple(name for name in tool_names if name)
+    if isinstance(failure, RequestRefused) or not names:
+        return failure
+    return replace(failure, withheld_tools=names)
 
 
 def _decide(found: Findings) -> _Decision:

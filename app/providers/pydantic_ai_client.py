@@ -26,6 +26,7 @@ from pydantic_ai.messages import (
     TextPartDelta,
     ThinkingPart,
     ThinkingPartDelta,
+    ToolCallPart,
 )
 from pydantic_ai.models import Model, infer_model
 from pydantic_ai.providers import Provider, infer_provider_class
@@ -33,7 +34,7 @@ from pydantic_ai.settings import ModelSettings
 
 from app.ports import ModelEvent, ModelRequest, ReasoningDelta, TextDelta
 from app.providers.answer_reading import Delta, Failure
-from app.providers.failures import Evidence, classify, classify_exception, interrupted
+from app.providers.failures import Evidence, classify, classify_exception, interrupted, withholding
 from app.providers.http import Clock, Timeouts
 from app.providers.opaque import sealed
 from app.providers.pydantic_ai_messages import history, kept, parameters
@@ -76,7 +77,7 @@ class PydanticAi:
                         yield delta
                 response = stream.get()
         except Exception as error:  # noqa: BLE001 - foreign code: what it raises is news
-            yield _failure(error)
+            yield withholding(_failure(error), shown.calls)
             return
         yield _ending(response, shown, maker)
 
@@ -128,9 +129,14 @@ class _Shown:
 
     text: str = ""
     reasoning: str = ""
+    calls: list[str] = field(default_factory=list[str])
+    """Names of the calls that have begun to come."""
 
     def take(self, event: ModelResponseStreamEvent) -> Delta | None:
         match event:
+            case PartStartEvent(part=ToolCallPart(tool_name=name)):
+                self.calls.append(name)
+                return None
             case (
                 PartStartEvent(part=TextPart(content=said))
                 | PartDeltaEvent(delta=TextPartDelta(content_delta=said))
@@ -154,7 +160,7 @@ def _ending(response: ModelResponse, shown: _Shown, maker: str) -> ModelEvent:
     raw = said if isinstance(said, str) else response.finish_reason
     reason = stop_reason(response.finish_reason or raw or "stop", has_calls=bool(calls))
     if reason is StopReason.INTERRUPTED:
-        return interrupted(raw)
+        return withholding(interrupted(raw), (call.tool_name for call in calls))
     was_cut = reason is StopReason.MAX_OUTPUT
     return ModelAnswer(
         text=shown.text,

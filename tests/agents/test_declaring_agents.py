@@ -35,6 +35,11 @@ def test_an_agent_becomes_a_value_of_the_core_together_with_its_tools() -> None:
         retry=RetryPolicy(max_retries=2),
         limits=Limits(max_steps=9),
         on_model_failure="fail",
+        on_invalid_request="wait",
+        partial_output="drop",
+        on_truncated="continue",
+        max_continuations=2,
+        leave_out=["refused", "partial"],
         interruption_text={"unknown": "Check {toolName}."},
     )
 
@@ -49,6 +54,11 @@ def test_an_agent_becomes_a_value_of_the_core_together_with_its_tools() -> None:
         retry=RetryPolicy(max_retries=2),
         limits=Limits(max_steps=9),
         on_model_failure="fail",
+        on_invalid_request="wait",
+        partial_output="drop",
+        on_truncated="continue",
+        max_continuations=2,
+        leave_out=("partial", "refused"),
         interruption_text={Outcome.UNKNOWN: "Check {toolName}."},
     )
     assert (loaded.agent.agent_id, loaded.agent.version) == ("support", "3")
@@ -107,6 +117,13 @@ def test_other_ids_and_versions_are_refused(name: object) -> None:
         ({"retry": retry(multiplier="2")}, "retry.multiplier must be a number"),
         ({"retry": retry(jitter="half")}, "retry.jitter must be 'full' or 'none', not 'half'"),
         ({"on_model_failure": "ask"}, "on_model_failure must be 'wait' or 'fail', not 'ask'"),
+        ({"on_invalid_request": "ask"}, "on_invalid_request must be 'fail' or 'wait', not 'ask'"),
+        ({"partial_output": True}, "partial_output must be 'keep' or 'drop', not True"),
+        ({"on_truncated": "stop"}, "on_truncated must be 'complete' or 'continue', not 'stop'"),
+        ({"max_continuations": 0}, "max_continuations must be a whole number from 1 to 100, not 0"),
+        ({"max_continuations": True}, "max_continuations must be a whole number from 1 to 100"),
+        ({"leave_out": "partial"}, "leave_out must be a list of kinds of messages, not 'partial'"),
+        ({"leave_out": ["all"]}, "leave_out may name 'partial' and 'refused', not 'all'"),
         ({"limits": 5}, "limits must be a Limits, not 5"),
         ({"limits": limits(max_iterations=0)}, "limits.max_iterations must be a whole number"),
         ({"limits": limits(max_steps=1.5)}, "limits.max_steps must be a whole number from 1"),

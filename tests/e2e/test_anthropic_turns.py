@@ -18,6 +18,7 @@ from tests.support.anthropic_provider import (
     thinking,
     tool_use,
 )
+from tests.support.resuming import point_of
 from tests.support.service import running_service
 
 # What a careless copy would change: no letters, spaces at the ends, several scripts, a line end
@@ -142,3 +143,65 @@ async def test_thinking_stays_with_a_call_that_was_interrupted(
     assert claude.refusals == []
     assert asked["content"] == asks
     assert [block["type"] for block in told["content"]] == ["tool_result", "text"]
+
+
+SEARCH: dict[str, Any] = {
+    "type": "server_tool_use",
+    "id": "srvtoolu_1",
+    "name": "web_search",
+    "input": {"query": "在庫"},
+}
+FOUND: dict[str, Any] = {
+    "type": "web_search_tool_result",
+    "tool_use_id": "srvtoolu_1",
+    "content": [
+        {"type": "web_search_result", "url": "https://x.test", "encrypted_content": "Rm8="}
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    "paused",
+    [
+        [thinking(THOUGHT), text("I search. "), SEARCH, FOUND],
+        [SEARCH, FOUND],
+        [text("I search. ")],
+    ],
+    ids=["thinking and text", "nothing said", "text alone"],
+)
+async def test_a_paused_answer_goes_back_as_it_was_and_is_one_with_what_follows(
+    stage: Stage, settings: Settings, claude: AnthropicProvider, paused: list[dict[str, Any]]
+) -> None:
+    claude.rounds = [paused, [text("Found.")]]
+    claude.pauses = frozenset({0})
+    async with running_service(stage.dsn, settings, agents=[_agent()]) as service:
+        turn = await service.send("c1", "Search.", agentId="thinker")
+
+    assert (turn["status"], claude.refusals) == ("COMPLETED", [])
+    assert _last_turns(claude)[-1]["content"] == paused
+    said = "I search. " if text("I search. ") in paused else ""
+    assert turn["finalOutput"] == f"{said}Found."
+
+
+async def test_case_31_the_sixth_pause_is_an_end_and_another_model_goes_on_behind_a_word(
+    stage: Stage, settings: Settings, claude: AnthropicProvider
+) -> None:
+    claude.rounds = [[text(f"{n} ")] for n in range(6)]
+    claude.pauses = frozenset(range(6))
+    unsaid: list[dict[str, object]] = [{} for _ in range(6)]
+    stage.provider.script("story", [*unsaid, {"text": "Found."}])
+    async with running_service(stage.dsn, settings, agents=[_agent()]) as service:
+        ended = await service.send("c1", "Search.", agentId="thinker")
+        point = await point_of(service, "c1")
+        answer = await service.client.post(
+            "/conversations/c1/resume",
+            json={"model": "other/story"},
+            headers={"Prefer": "wait=20"},
+        )
+
+    assert (ended["status"], ended["stopReason"]) == ("COMPLETED", "PAUSED")
+    assert (point["kind"], len(claude.requests), claude.refusals) == ("CALL_MODEL", 6, [])
+    assert ended["finalOutput"] == "0 1 2 3 4 5 "
+    assert (answer.json()["status"], answer.json()["finalOutput"]) == ("COMPLETED", "Found.")
+    sent: Any = stage.provider.requests("story")[0]["body"]
+    assert sent["messages"][-1] == {"role": "user", "content": "Go on."}

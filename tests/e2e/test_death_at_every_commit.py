@@ -182,7 +182,8 @@ def check_end(scenario: Scenario, record: Record) -> None:
     """The one end that all runs of a scenario have."""
     assert record.turn.status is Status.COMPLETED
     assert record.user_messages == ["m1"]
-    answers = [m.text for m in record.transcript if isinstance(m, AssistantMessage)]
+    said = [m for m in record.transcript if isinstance(m, AssistantMessage)]
+    answers = [m.text for m in said if not m.is_partial]
     assert answers[-1] == scenario.answer
     assert len(answers) == len(scenario.rounds)
     assert [result.tool_name for result in record.results.values()] == list(scenario.tools)
@@ -191,8 +192,9 @@ def check_end(scenario: Scenario, record: Record) -> None:
         assert is_known or (result.tool_name, result.outcome) == ("pay", Outcome.UNKNOWN)
     assert len(record.failures) == scenario.retries
     assert record.turn.output == scenario.output
-    notices = [m for m in record.transcript if isinstance(m, NoticeMessage)]
-    assert len(notices) == int(scenario is A_REPAIR)
+    notices = [m.cause for m in record.transcript if isinstance(m, NoticeMessage)]
+    assert notices.count("output_invalid") == int(scenario is A_REPAIR)
+    assert notices.count("retry_response") == len(said) - len(answers), "once for each half"
 
 
 def check_audit_rows(scenario: Scenario, record: Record, fate: Fate) -> None:

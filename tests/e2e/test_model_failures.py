@@ -149,7 +149,7 @@ async def test_case_27_half_an_answer_is_no_answer_and_the_retry_gives_it_whole(
     assert (waiting["status"], waiting["finalOutput"]) == ("WAITING_FOR_MODEL", None)
     shown = record.types[: record.types.index("MODEL_FAILED")]
     assert "MODEL_TEXT" in shown
-    assert between == ["user"]
-    assert said(stage) == ["user", "user"], "and it is told to begin again"
+    assert between == ["user", "assistant"], "a partial one"
+    assert said(stage) == ["user", "assistant", "user"], "and it is told to begin again"
     assert (done.json()["status"], done.json()["finalOutput"]) == ("COMPLETED", text)
-    assert history == ["user", "notice", "assistant"]
+    assert history == ["user", "assistant", "notice", "assistant"]

@@ -3,9 +3,8 @@
 import json
 from typing import Any
 
-import httpx
-
 from app.ports import GO_ON
+from app.providers.http import new_client
 from app.providers.last_word import is_answer, to_be_answered
 from app.providers.opaque import sealed
 from app.providers.openai_chat import OpenAiChat
@@ -17,7 +16,7 @@ SEALED: Message = {**assistant(""), "opaque": sealed({"steps": []}, "somebody el
 
 
 async def _sent(*messages: Message) -> Any:  # noqa: ANN401 - JSON
-    async with httpx.AsyncClient() as http:
+    async with new_client() as http:
         client = OpenAiChat(http=http, base_url="http://x.test/v1")
         return json.loads(client.request_body(a_request(*messages)))["messages"]
 

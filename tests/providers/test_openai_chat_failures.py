@@ -130,6 +130,21 @@ async def test_an_error_in_the_stream_is_the_failure(
     assert (failure.type, failure.retryable) == (FailureType.QUOTA_EXCEEDED, False)
 
 
+@pytest.mark.parametrize(
+    "fault", [{"stream_error": {"message": "Overloaded"}}, {"cut_at_byte": 1_500}]
+)
+async def test_calls_of_an_answer_that_breaks_are_named(
+    http: HttpClient, provider: RunningProvider, fault: dict[str, object]
+) -> None:
+    whole = {"id": "call_1", "name": "look", "arguments": "{}"}
+    long = {"id": "call_2", "name": "find", "arguments": '{"what": "' + "x" * 2_000 + '"}'}
+    provider.script("m", [{"calls": [whole, long], "faults": [fault]}])
+
+    failure = await failure_of(_chat(http, provider.base_url), a_request())
+
+    assert failure.withheld_tools[:1] == ("look",)
+
+
 async def test_an_endless_line_is_given_up(http: HttpClient) -> None:
     async with sending(event_stream(b"data: " + b"x" * (8 * 1024 * 1024 + 1))) as server:
         failure = await failure_of(_chat(http, server.base_url), a_request())

@@ -184,6 +184,14 @@ async def test_what_a_library_raises_is_a_failure_told_apart_like_any_other(name
     assert (failure.type, failure.retryable) == (kind, retryable)
 
 
+async def test_calls_of_an_answer_that_breaks_are_named() -> None:
+    fault = ConnectionResetError("peer")
+
+    failure = await failure_of(Provider(*THINKS_AND_ASKS, fault=fault).client(), a_request())
+
+    assert failure.withheld_tools == ("look",)
+
+
 async def test_a_stated_wait_is_read_from_the_headers() -> None:
     fault = _http_error(429, {"message": "slow down"}, **{"retry-after": "7"})
 

@@ -186,7 +186,7 @@ def test_a_value_that_came_in_parts_is_the_output() -> None:
 # --- Nothing is said (T30a) -----------------------------------------------------------------------
 
 
-def test_reported_097_an_empty_answer_is_asked_again_twice_and_then_waits() -> None:
+def test_scenario_097_an_empty_answer_is_asked_again_twice_and_then_waits() -> None:
     told = Told(an_agent(retry=RetryPolicy(max_retries=9))).begun().answered(EMPTY).answered(EMPTY)
     assert told.turn.status is Status.RUNNING
 

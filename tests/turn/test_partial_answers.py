@@ -76,7 +76,7 @@ def test_an_answer_follows_a_partial_message_and_takes_nothing_from_it() -> None
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\t \n"])
-def test_reported_007_blank_text_is_never_kept_and_nothing_is_said_of_it(text: str) -> None:
+def test_scenario_007_blank_text_is_never_kept_and_nothing_is_said_of_it(text: str) -> None:
     told = Told().begun().gave_up(OVERLOADED, text=text).retried()
 
     assert kinds(told) == ["user"]
