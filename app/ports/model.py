@@ -1,6 +1,6 @@
 """The model: a request in, its answer as it comes, a failure as a value."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -65,8 +65,14 @@ class ModelDirectory(Protocol):
         ...
 
 
+def _as_it_is(text: str | None) -> str | None:
+    return text
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedModel:
     client: ModelClient
     model: str
     provider: str
+    discreet: Callable[[str | None], str | None] = _as_it_is
+    """A text of the provider's without the key that it was asked with."""

@@ -7,13 +7,15 @@ the turns that already wait.
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal, TypeAlias
 
 from app.ports import ModelClient, ResolvedModel
 from app.providers.anthropic_messages import AnthropicMessages
 from app.providers.http import HttpClient, Timeouts
 from app.providers.openai_chat import OpenAiChat
+from app.providers.redaction import without_key
 from app.providers.scripted import ScriptedModel
 from app.providers.wire_ids import CallIds
 from app.turn.failures import FailureType, ModelFailure
@@ -82,7 +84,7 @@ class ProviderDirectory:
         if endpoint.api_key_env is not None:
             key = self.environment().get(endpoint.api_key_env, "").strip()
             if not _HEADER_VALUE.fullmatch(key):
-                return _no_key(provider, endpoint.api_key_env, is_set=bool(key))
+                return _no_key(provider, model, endpoint.api_key_env, is_set=bool(key))
         return self._resolved(provider, endpoint, key, model)
 
     def _default(self, model: str) -> ResolvedModel | ModelFailure:
@@ -92,7 +94,7 @@ class ProviderDirectory:
         key = environment.get(KEY_VARIABLE, "").strip() or self.default_api_key or ""
         is_usable = _HEADER_VALUE.fullmatch(key) or (base_url and not key)
         if not is_usable:
-            return _no_key(DEFAULT_PROVIDER, KEY_VARIABLE, is_set=bool(key))
+            return _no_key(DEFAULT_PROVIDER, model, KEY_VARIABLE, is_set=bool(key))
         endpoint = ProviderEndpoint(base_url=base_url or OPENAI_BASE_URL, api_key_env=KEY_VARIABLE)
         return self._resolved(DEFAULT_PROVIDER, endpoint, key, model)
 
@@ -101,8 +103,10 @@ class ProviderDirectory:
     ) -> ResolvedModel | ModelFailure:
         client = self._client(provider, endpoint, key, model)
         if isinstance(client, ModelFailure):
-            return client
-        return ResolvedModel(client=client, model=model, provider=provider)
+            return replace(client, provider=provider, model=model)
+        return ResolvedModel(
+            client=client, model=model, provider=provider, discreet=partial(without_key, key)
+        )
 
     def _client(
         self, provider: str, endpoint: ProviderEndpoint, key: str, model: str
@@ -141,7 +145,7 @@ class ProviderDirectory:
                 )
 
 
-def _no_key(provider: str, variable: str, *, is_set: bool) -> ModelFailure:
+def _no_key(provider: str, model: str, variable: str, *, is_set: bool) -> ModelFailure:
     what = "holds characters that no key has" if is_set else "is not set"
     return ModelFailure(
         type=FailureType.UNAVAILABLE,
@@ -149,4 +153,6 @@ def _no_key(provider: str, variable: str, *, is_set: bool) -> ModelFailure:
         f"{variable} {what}; set it, then retry",
         retryable=False,
         error_code="missing_api_key",
+        provider=provider,
+        model=model,
     )

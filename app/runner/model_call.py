@@ -105,11 +105,28 @@ class ModelCaller:
                     case ReasoningDelta(text=text):
                         answer.reasoning += text
                     case _:
-                        return event
+                        return _named(event, found, request.model)
                 self.live_text.grown(turn_id)
                 if batch.is_full_with(text):
                     await store_text()
                     batch = _Batch()
+
+
+def _named(
+    ended: ModelAnswer | ModelFailure | RequestRefused, found: ResolvedModel, model: str
+) -> ModelAnswer | ModelFailure | RequestRefused:
+    """The ending with who was asked, and without the key that was shown to them."""
+    if isinstance(ended, ModelAnswer):
+        return replace(ended, provider=found.provider, model=model)
+    said = replace(
+        ended,
+        message=found.discreet(ended.message) or "",
+        error_code=found.discreet(ended.error_code),
+        error_type=found.discreet(ended.error_type),
+    )
+    if isinstance(said, RequestRefused):
+        return said
+    return replace(said, provider=found.provider, model=model)
 
 
 async def _store_nothing() -> None:

@@ -12,6 +12,7 @@ broken off by its model   likewise; its text is kept as a partial message (T31, 
 cancellation asked for    beats all of them; the answer is dropped (T37, case 123)
 """
 
+from dataclasses import replace
 from datetime import datetime
 
 from app.turn import events as e
@@ -73,7 +74,7 @@ def _gave_up(
     """An answer that is none is a failure; one that says nothing has been asked again already."""
     gave_up = i.ModelGaveUp(
         attempt_id=given.attempt_id,
-        failure=failure,
+        failure=replace(failure, provider=given.answer.provider, model=given.answer.model),
         failure_id=given.failure_id,
         text=given.answer.text,
         reasoning=given.answer.reasoning,

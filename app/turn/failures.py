@@ -1,8 +1,10 @@
 """A provider's refusal as a value: what went wrong, and what it says about trying again."""
 
+from base64 import b32encode
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from hashlib import blake2b
 
 from app.turn.ids import FailureId
 
@@ -27,6 +29,18 @@ class TokenLimitPhase(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FailureKind:
+    """What failures have in common that are counted together."""
+
+    type: FailureType
+    token_limit_phase: TokenLimitPhase | None = None
+    provider: str | None = None
+    model: str | None = None
+    http_status: int = 0
+    error_code: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFailure:
     """A recognised failure of the model: the turn can wait for it to pass."""
 
@@ -45,6 +59,21 @@ class ModelFailure:
     exception_type: str | None = None
     withheld_tools: tuple[str, ...] = ()
     """Names of the calls that had come of the answer when it broke; none of them was run (C23)."""
+    provider: str | None = None
+    """Who was asked, by its name in the settings; `None` when that is not known."""
+    model: str | None = None
+    """Without its provider."""
+
+    @property
+    def kind(self) -> FailureKind:
+        return FailureKind(
+            type=self.type,
+            token_limit_phase=self.token_limit_phase,
+            provider=self.provider,
+            model=self.model,
+            http_status=self.http_status,
+            error_code=self.error_code or self.error_type,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,3 +98,19 @@ class FailureRecord:
     model_attempt: int
     """Requests sent so far in this turn, this one included; from 1."""
     occurred_at: datetime
+
+    @property
+    def retry_at(self) -> datetime | None:
+        """When the provider said it takes requests again; `None` when it did not say."""
+        wait = self.failure.retry_after
+        return None if wait is None else self.occurred_at + wait
+
+    @property
+    def error_ref(self) -> str:
+        """What joins the page that an operator sees and the line in the log."""
+        return error_ref(self.failure_id)
+
+
+def error_ref(of: str) -> str:
+    """A short reference for a failure, or for the turn that failed: always the same for one id."""
+    return f"err_{b32encode(blake2b(of.encode(), digest_size=5).digest()).decode()}"

@@ -100,8 +100,7 @@ class WaitingForModel:
     @property
     def retry_at(self) -> datetime | None:
         """When the provider said it takes requests again; `None` when it did not say."""
-        wait = self.record.failure.retry_after
-        return None if wait is None else self.record.occurred_at + wait
+        return self.record.retry_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

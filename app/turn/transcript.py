@@ -109,6 +109,9 @@ class ModelAnswer:
     usage: Usage = Usage()
     opaque: str = ""
     """What must go back unchanged with it; only the wire that made it reads this."""
+    provider: str | None = None
+    """Who gave it, as a failure names them."""
+    model: str | None = None
 
     @property
     def is_final(self) -> bool:
