@@ -10,11 +10,13 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Match
 
+from app.http.languages import Language, language_in
 from app.http.problems import PROBLEMS, action_json, code_for_status, problem, problem_document
 from app.ports import KeyTaken, OutcomeUnknown, StoreUnavailable
 from app.runner.commit import VersionMoved
 from app.services.deps import Services
 from app.services.errors import FormInvalid, Refused
+from app.services.principal import Principal
 from app.services.turns import offered
 from app.turn.errors import Rejected, RetryNotDue
 from app.turn.state import Turn
@@ -40,14 +42,14 @@ def install(app: FastAPI, services: Services) -> None:
     async def rejected(request: Request, error: Exception) -> Response:
         if not isinstance(error, Rejected):
             raise error
-        extra = _what_is_true(error.turn, services)
+        extra = _what_is_true(error.turn, services, *_asker(request))
         headers = _when(error.turn, services) if isinstance(error, RetryNotDue) else {}
         return problem(error.code, error.detail, request.scope, extra=extra, headers=headers)
 
     async def refused(request: Request, error: Exception) -> Response:
         if not isinstance(error, Refused):
             raise error
-        extra = _of(error, services)
+        extra = _of(error, services, *_asker(request))
         if isinstance(error, FormInvalid):
             extra["errors"] = [{"field": f, "problem": said} for f, said in error.fields]
         return problem(error.code, error.detail, request.scope, extra=extra)
@@ -55,7 +57,7 @@ def install(app: FastAPI, services: Services) -> None:
     async def moved(request: Request, error: Exception) -> Response:
         if not isinstance(error, VersionMoved):
             raise error
-        extra = _what_is_true(error.turn, services)
+        extra = _what_is_true(error.turn, services, *_asker(request))
         return problem("precondition_failed", str(error), request.scope, extra=extra)
 
     app.add_exception_handler(Rejected, rejected)
@@ -69,18 +71,33 @@ def install(app: FastAPI, services: Services) -> None:
     app.add_exception_handler(KeyTaken, _key_taken)
 
 
-def refusal_document(error: Rejected | Refused, services: Services) -> dict[str, Any]:
+def refusal_document(
+    error: Rejected | Refused, services: Services, principal: Principal, language: Language
+) -> dict[str, Any]:
     """The problem document that the refusal is answered with."""
-    return problem_document(error.code, error.detail, extra=_of(error, services))
+    extra = _of(error, services, principal, language)
+    return problem_document(error.code, error.detail, extra=extra)
 
 
-def _of(error: Rejected | Refused, services: Services) -> dict[str, Any]:
-    known = {} if error.turn is None else _what_is_true(error.turn, services)
+def _asker(request: Request) -> tuple[Principal | None, Language]:
+    return request.scope["state"].get("principal"), language_in(request.scope)
+
+
+def _of(
+    error: Rejected | Refused,
+    services: Services,
+    principal: Principal | None,
+    language: Language,
+) -> dict[str, Any]:
+    turn = error.turn
+    known = {} if turn is None else _what_is_true(turn, services, principal, language)
     reason = error.reason if isinstance(error, Refused) else None
     return known if reason is None else known | {"reason": reason}
 
 
-def _what_is_true(turn: Turn, services: Services) -> dict[str, Any]:
+def _what_is_true(
+    turn: Turn, services: Services, principal: Principal | None, language: Language
+) -> dict[str, Any]:
     """What a refused caller needs to go on: the state as it is, and what it admits."""
     failure = turn.current_failure
     retry_at = turn.retry_at
@@ -91,7 +108,9 @@ def _what_is_true(turn: Turn, services: Services) -> dict[str, Any]:
         "currentVersion": turn.version,
         "currentFailureId": None if failure is None else failure.failure_id,
         "retryAt": None if retry_at is None else retry_at.isoformat(),
-        "allowedActions": [action_json(action) for action in offered(services, turn)],
+        "allowedActions": [
+            action_json(each, language) for each in offered(services, turn, principal)
+        ],
     }
 
 

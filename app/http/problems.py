@@ -11,6 +11,8 @@ from typing import Any
 from starlette.responses import JSONResponse
 from starlette.types import Scope
 
+from app.http.action_sentences import action_sentence
+from app.http.languages import Language
 from app.turn.actions import Action
 
 
@@ -115,12 +117,16 @@ def code_for_status(status: int) -> str:
     return known.get(status, "bad_request")
 
 
-def action_json(action: Action) -> dict[str, Any]:
+def action_json(action: Action, language: Language = "en") -> dict[str, Any]:
     """An action as turn resources and refusals carry it."""
     optional = {
         "failureId": action.failure_id,
         "callId": action.call_id,
         "reason": action.reason,
+        "message": action_sentence(action, language),
+        "helps": list(action.helps) or None,
+        "helpsFrom": None if action.helps_from is None else action.helps_from.isoformat(),
+        "changes": list(action.changes) or None,
     }
     present = {name: value for name, value in optional.items() if value is not None}
     return {"command": action.command, "enabled": action.enabled} | present

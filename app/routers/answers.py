@@ -6,8 +6,9 @@ import orjson
 from fastapi import Response
 
 from app.http.etags import etag
+from app.http.languages import Language
 from app.ports import StoredTurn
-from app.routers.sentences import Language
+from app.routers.reader import reader_of
 from app.routers.turn_schemas import (
     PostedTurnOutput,
     TurnOutput,
@@ -29,13 +30,13 @@ async def turn_resources(
     services: Services, caller: Caller, stored: Sequence[StoredTurn], language: Language
 ) -> list[TurnOutput]:
     texts = await services.turns.final_texts([item.turn for item in stored])
+    reader = reader_of(services, caller, language)
     return [
         turn_output(
             item,
             final_output=texts.get(item.turn.identity.turn_id),
-            principal=caller.principal,
-            language=language,
-            actions=offered(services, item.turn),
+            reader=reader,
+            actions=offered(services, item.turn, caller.principal),
         )
         for item in stored
     ]
@@ -58,9 +59,8 @@ async def posted_turn(
         message_id=message_id,
         events_url=f"/turns/{turn_id}/events?after={seen_version}",
         final_output=texts.get(turn_id),
-        principal=caller.principal,
-        language=language,
-        actions=offered(services, stored.turn),
+        reader=reader_of(services, caller, language),
+        actions=offered(services, stored.turn, caller.principal),
     )
 
 

@@ -11,7 +11,7 @@ from app.http.error_handlers import ProblemError
 from app.http.etags import version_in
 from app.http.sse import Frames
 from app.routers.preferences import Preference, parse_prefer
-from app.routers.sentences import Language, language_of
+from app.http.languages import Language, language_of
 from app.routers.wire import ID_PATTERN
 from app.services.deps import Caller, Services
 from app.services.principal import Principal

@@ -1,7 +1,7 @@
 """Events as readers of a stream get them: one envelope, camelCase data, failures redacted."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import datetime
 from typing import Any, TypeAlias
 
@@ -11,13 +11,13 @@ from pydantic.alias_generators import to_camel
 from app.http.sse import StreamEvent
 from app.routers.failure_schemas import failure_output
 from app.routers.message_schemas import content_output, error_output, queued_output
-from app.routers.sentences import Language
+from app.routers.reader import Reader
 from app.routers.turn_schemas import TurnOutput
 from app.routers.wait_event_schemas import policy_data, wait_event_data
 from app.routers.wire import Output
-from app.services.principal import Principal
 from app.services.reading import Followed, Snapshot
 from app.turn import events as e
+from app.turn.failures import error_ref
 from app.turn.ids import Identity, TurnId
 from app.turn.journal import Interruption
 from app.turn.transcript import (
@@ -29,15 +29,6 @@ from app.turn.transcript import (
     Usage,
     UserMessage,
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reader:
-    """For whom events are written down."""
-
-    principal: Principal
-    language: Language
-
 
 Envelope: TypeAlias = dict[str, Any]
 """An event with what is said of every one: whose it is, which one, when."""
@@ -112,8 +103,9 @@ def event_data(  # noqa: C901, PLR0912 - it only routes
         case e.StepRecovered():
             return _recovered(event)
         case e.TurnFailed():
-            detail = event.detail if reader.principal.sees_provider_details else None
-            return {"reason": event.reason} | ({"detail": detail} if detail else {})
+            told = {"detail": event.detail, "errorRef": error_ref(turn_id)}
+            is_told = bool(event.detail) and reader.principal.sees_provider_details
+            return {"reason": event.reason} | (told if is_told else {})
         case e.TurnResumed():
             return {
                 "commandType": event.command_type,
@@ -180,7 +172,7 @@ def _calls(message: AssistantMessage | None) -> list[dict[str, str]]:
 
 def _failure_data(event: e.ModelFailed | e.TurnSuspended, reader: Reader) -> dict[str, Any]:
     record = event.record
-    failure = record and failure_output(record, reader.principal, reader.language)
+    failure = record and failure_output(record, reader)
     shown = {"modelFailure": failure and failure.model_dump(mode="json")}
     match event:
         case e.ModelFailed(attempt_id=attempt_id):

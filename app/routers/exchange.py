@@ -14,12 +14,12 @@ from fastapi import Depends, Header, Query, Request, Response
 from starlette.types import Receive
 
 from app.http.idempotency import HEADER, REPLAYED, RequestKey, kept_reply, request_key
+from app.http.languages import Language
 from app.http.leaving import noticed
 from app.ports import ConversationSummary, KeptReply, StoredTurn
 from app.routers.answers import json_answer, turn_headers, turn_resource
 from app.routers.deps import AppState, CallerDep, LanguageDep, Prefer, StateDep, Until
 from app.routers.preferences import Preference
-from app.routers.sentences import Language
 from app.routers.streams import Streaming
 from app.services.deps import Caller, Services
 from app.services.leaving import pause_for_want_of_readers

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, WithJsonSchema
 
 from app.http.error_handlers import refusal_document
+from app.routers.reader import Reader
 from app.routers.wire import Output
 from app.services.deps import Services
 from app.services.drafts import Draft
@@ -53,12 +54,14 @@ def foreseen_output(foreseen: Foreseen) -> ForeseenOutput:
     )
 
 
-def refused_output(refusal: Rejected | Refused, draft: Draft, services: Services) -> ForeseenOutput:
+def refused_output(
+    refusal: Rejected | Refused, draft: Draft, services: Services, reader: Reader
+) -> ForeseenOutput:
     """What the refusal would be, word for word; by its problem it is one."""
     return ForeseenOutput(
         effect="REFUSE",
         turn_id=None if refusal.turn is None else refusal.turn.identity.turn_id,
         conversation_id=None if draft.is_in_new_conversation else draft.conversation_id,
         closes=[],
-        problem=refusal_document(refusal, services),
+        problem=refusal_document(refusal, services, reader.principal, reader.language),
     )

@@ -5,8 +5,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
+from app.http.languages import Language
 from app.http.openapi import may_answer
-from app.http.problems import action_json
 from app.ports import WaitingTurn
 from app.routers.cursors import decode_cursor, decode_position, encode_cursor
 from app.routers.deps import (
@@ -25,8 +25,8 @@ from app.routers.inbox_schemas import (
     approval_outputs,
     late_result_outputs,
 )
-from app.routers.sentences import Language
-from app.routers.turn_schemas import ActionOutput
+from app.routers.reader import reader_of
+from app.routers.turn_schemas import action_outputs
 from app.routers.wait_schemas import wait_outputs
 from app.services.calls import list_approvals, list_late_results
 from app.services.deps import Caller, Services
@@ -110,8 +110,8 @@ def _items(
     services: Services, caller: Caller, language: Language, whose: Whose, waiting: WaitingTurn
 ) -> Iterator[WaitItem]:
     turn = waiting.stored.turn
-    actions = [ActionOutput.model_validate(action_json(each)) for each in offered(services, turn)]
-    for wait in wait_outputs(turn, caller.principal, language):
+    actions = action_outputs(offered(services, turn, caller.principal), language)
+    for wait in wait_outputs(turn, reader_of(services, caller, language)):
         if is_for(caller.principal, whose, waiting, wait.suspension_type):
             yield WaitItem(
                 turn_id=turn.identity.turn_id,

@@ -12,6 +12,7 @@ from app.routers.answers import json_answer, posted_turn, turn_headers
 from app.routers.exchange import Exchange
 from app.routers.foreseen_schemas import ForeseenOutput, foreseen_output, refused_output
 from app.routers.message_schemas import MessageBody
+from app.routers.reader import reader_of
 from app.services.deps import Caller
 from app.services.drafts import Draft, conversation_of
 from app.services.errors import Refused
@@ -99,5 +100,7 @@ async def _foreseen(exchange: Exchange, draft: Draft) -> Response:
     try:
         foreseen = foreseen_output(await foresee(services, exchange.caller, draft))
     except (Rejected, Refused) as refusal:
-        foreseen = refused_output(refusal, draft, services)
+        foreseen = refused_output(
+            refusal, draft, services, reader_of(services, exchange.caller, exchange.language)
+        )
     return json_answer(foreseen, 200, {})

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
-from app.http.problems import action_json
+from app.http.languages import Language
 from app.routers.resume_sentences import sentence_of
-from app.routers.sentences import Language
-from app.routers.turn_schemas import ActionOutput
+from app.routers.turn_schemas import ActionOutput, action_outputs
 from app.routers.wire import Output, is_absent
 from app.services.resume_point import Found
 from app.turn.actions import Action
@@ -75,7 +74,7 @@ def resume_point_output(
                 description=sentence_of(found.point, language),
                 turn_id=turn_id,
                 status=turn.status,
-                actions=[ActionOutput.model_validate(action_json(action)) for action in actions],
+                actions=action_outputs(actions, language),
             )
         case NotResumable(reason=reason, stop=stop):
             return ResumePointOutput(

@@ -68,7 +68,7 @@ async def read_a_resume_point(
 ) -> ResumePointOutput:
     """Where the conversation can be resumed, and what that would do; asking changes nothing."""
     found = await find_resume_point(services, caller, ConversationId(conversation_id))
-    actions = () if found.turn is None else offered(services, found.turn)
+    actions = () if found.turn is None else offered(services, found.turn, caller.principal)
     return resume_point_output(found, actions, language)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from app.routers.sentences import Language
+from app.http.languages import Language
 from app.turn.resume_point import Kind, NotResumable, Reason, ResumePoint
 
 _Words: TypeAlias = Mapping[Language, str]

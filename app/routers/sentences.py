@@ -3,23 +3,16 @@
 Nothing a provider said is in them. A sentence is a title and an explanation; each is complete.
 """
 
-import re
 from collections.abc import Mapping
-from datetime import datetime
-from typing import Literal, TypeAlias
+from datetime import UTC, timedelta
 
+from app.http.languages import Language, Words
 from app.turn.failures import FailureRecord, FailureType, TokenLimitPhase
 from app.turn.state import Turn
 from app.turn.states import Failed, LimitReached, Paused, Ready, WaitingForCalls, WaitingForUser
 from app.turn.status import PauseCause
 
-_QUALITY = re.compile(r"q=([01](?:\.\d{0,3})?)")
-
-Language: TypeAlias = Literal["en", "zh"]
-_LANGUAGES: Mapping[str, Language] = {"en": "en", "zh": "zh"}
-_Words: TypeAlias = Mapping[Language, str]
-
-_BY_TYPE: Mapping[FailureType, _Words] = {
+_BY_TYPE: Mapping[FailureType, Words] = {
     FailureType.QUOTA_EXCEEDED: {
         "en": "The usage allowance for this model is used up. Someone who manages the account has "
         "to raise the allowance; until then a retry will probably be refused again.",
@@ -40,12 +33,46 @@ _BY_TYPE: Mapping[FailureType, _Words] = {
     },
 }
 
-_RATE_LIMITED_UNTIL: _Words = {
-    "en": "Too many requests at the moment. The model takes requests again at {time}.",
-    "zh": "目前请求过多。模型将于 {time} 恢复接收请求。",
+_TIME = "%H:%M UTC"
+_NEAR = timedelta(hours=12)
+"""Within it a time of day needs no day."""
+_UNTIL: Mapping[FailureType, Words] = {
+    FailureType.QUOTA_EXCEEDED: {
+        "en": "The usage allowance for this model is used up. The model takes requests again at "
+        "{time}, or when someone who manages the account raises the allowance.",
+        "zh": "该模型的可用额度已用完。模型将于 {time} 恢复接收请求，"
+        "账户管理员也可以提前补充额度。",
+    },
+    FailureType.RATE_LIMITED: {
+        "en": "Too many requests at the moment. The model takes requests again at {time}.",
+        "zh": "目前请求过多。模型将于 {time} 恢复接收请求。",
+    },
+    FailureType.OVERLOADED: {
+        "en": "The model is busy. It takes requests again at {time}.",
+        "zh": "模型繁忙。将于 {time} 恢复接收请求。",
+    },
+    FailureType.UNAVAILABLE: {
+        "en": "The model cannot be reached. It is expected back at {time}.",
+        "zh": "暂时无法连接到模型。预计于 {time} 恢复。",
+    },
 }
+"""For a time that the provider has stated."""
 
-_BY_PHASE: Mapping[TokenLimitPhase, _Words] = {
+_NOT_REPEATABLE: Mapping[FailureType, Words] = {
+    FailureType.RATE_LIMITED: {
+        "en": "This request is larger than the model takes at once. A plain retry sends the same "
+        "text and is unlikely to help.",
+        "zh": "本次请求超出了模型一次可接受的大小。直接重试会发送同样的内容，很可能无济于事。",
+    },
+    FailureType.UNAVAILABLE: {
+        "en": "The model cannot be used at the moment. Someone who looks after this service has "
+        "to change its settings first; until then a retry will probably fail again.",
+        "zh": "目前无法使用该模型。需要由服务管理员先调整设置；在此之前重试很可能再次失败。",
+    },
+}
+"""For what stays as it is until somebody does something about it: a key, a size."""
+
+_BY_PHASE: Mapping[TokenLimitPhase, Words] = {
     TokenLimitPhase.INPUT_CONTEXT: {
         "en": "This conversation is too long for the model. A plain retry sends the same text "
         "and is unlikely to help.",
@@ -67,7 +94,7 @@ _BY_PHASE: Mapping[TokenLimitPhase, _Words] = {
     },
 }
 
-_FAILED: Mapping[str, _Words] = {
+_FAILED: Mapping[str, Words] = {
     "request_refused": {
         "en": "The model does not take this request. Change it and send it again.",
         "zh": "模型不接受此请求。请修改后重新发送。",
@@ -108,7 +135,7 @@ _FAILED: Mapping[str, _Words] = {
     },
 }
 
-_PAUSED: Mapping[PauseCause, _Words] = {
+_PAUSED: Mapping[PauseCause, Words] = {
     PauseCause.PERSON: {
         "en": "The turn is paused. Resume goes on from where it stands.",
         "zh": "本轮已暂停。继续后将从当前位置接着进行。",
@@ -120,17 +147,17 @@ _PAUSED: Mapping[PauseCause, _Words] = {
     },
 }
 
-_HELD: _Words = {
+_HELD: Words = {
     "en": "The turn is on hold. It begins when it is told to run.",
     "zh": "本轮已暂缓，尚未开始。收到运行指令后才会开始。",
 }
 
-_ASKED: _Words = {
+_ASKED: Words = {
     "en": "The agent asks you something. The turn goes on with your answer.",
     "zh": "智能体向你提出了一个问题。收到你的回答后，本轮将继续。",
 }
 
-_WAITS: Mapping[str, _Words] = {
+_WAITS: Mapping[str, Words] = {
     "approval": {
         "en": "A tool waits for an approval. Nothing is done before somebody approves or rejects "
         "what it wants to do.",
@@ -143,36 +170,16 @@ _WAITS: Mapping[str, _Words] = {
     },
 }
 
-_LIMIT: _Words = {
+_LIMIT: Words = {
     "en": "The turn reached a limit of its agent and ended.",
     "zh": "本轮达到了智能体的上限，已结束。",
 }
 
 
-def language_of(accept_language: str | None) -> Language:
-    """Chinese when the caller prefers it to English, else English."""
-    wanted: Language = "en"
-    highest = 0.0
-    for preference in (accept_language or "").lower().split(","):
-        tag, _, weight = preference.partition(";")
-        language = _LANGUAGES.get(tag.strip().partition("-")[0])
-        if language is not None and _quality(weight) > highest:
-            wanted, highest = language, _quality(weight)
-    return wanted
-
-
-def _quality(weight: str) -> float:
-    """The `q` of a preference: 1 when none is given, 0 for what is none."""
-    if not weight.strip():
-        return 1.0
-    match = _QUALITY.fullmatch(weight.strip())
-    return float(match[1]) if match else 0.0
-
-
 def sentence_for(turn: Turn, language: Language) -> str | None:
     """What a person is told about the turn; `None` when there is nothing to explain."""
     if turn.current_failure is not None:
-        return failure_sentence(turn.current_failure, language, turn.retry_at)
+        return failure_sentence(turn.current_failure, language)
     match turn.state:
         case Failed(reason=reason):
             return _FAILED.get(reason, _FAILED["internal_error"])[language]
@@ -190,13 +197,15 @@ def sentence_for(turn: Turn, language: Language) -> str | None:
             return None
 
 
-def failure_sentence(
-    record: FailureRecord, language: Language, retry_at: datetime | None = None
-) -> str:
-    """The sentence for a failure; a known time is given in UTC."""
+def failure_sentence(record: FailureRecord, language: Language) -> str:
+    """The sentence for a failure; a time that the provider has stated is given in UTC."""
     failure = record.failure
     if failure.type is FailureType.TOKEN_LIMIT_EXCEEDED:
         return _BY_PHASE[failure.token_limit_phase or TokenLimitPhase.UNKNOWN][language]
-    if failure.type is FailureType.RATE_LIMITED and retry_at is not None:
-        return _RATE_LIMITED_UNTIL[language].format(time=retry_at.strftime("%H:%M UTC"))
+    if not failure.retryable and failure.type in _NOT_REPEATABLE:
+        return _NOT_REPEATABLE[failure.type][language]
+    if record.retry_at is not None:
+        is_near = record.retry_at - record.occurred_at < _NEAR
+        time = record.retry_at.astimezone(UTC).strftime(_TIME if is_near else f"%Y-%m-%d {_TIME}")
+        return _UNTIL[failure.type][language].format(time=time)
     return _BY_TYPE[failure.type][language]

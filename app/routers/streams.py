@@ -6,19 +6,19 @@ from dataclasses import dataclass
 
 from fastapi import Response
 
+from app.http.languages import Language
 from app.http.sse import event_stream
 from app.ports import StoredTurn
 from app.routers.answers import turn_resource
 from app.routers.deps import AppState
 from app.routers.event_schemas import (
     Envelope,
-    Reader,
     envelope,
     event_data,
     snapshot_data,
     stream_event,
 )
-from app.routers.sentences import Language
+from app.routers.reader import reader_of
 from app.services.deps import Caller
 from app.services.follow import Bounds, Permit, follow, follow_conversation
 from app.services.found import get_turn
@@ -84,7 +84,7 @@ class Streaming:
                 resource = await turn_resource(self.state.services, self.caller, now, self.language)
                 return envelope(followed, identity, snapshot_data(snapshot, resource))
             case event:
-                reader = Reader(principal=self.caller.principal, language=self.language)
+                reader = reader_of(self.state.services, self.caller, self.language)
                 return envelope(followed, identity, event_data(event, reader, identity.turn_id))
 
     async def _frame(self, stored: StoredTurn, followed: Followed, place: str) -> bytes:

@@ -7,15 +7,17 @@ from typing import Any
 import orjson
 from pydantic import Field
 
+from app.http.languages import Language
 from app.http.problems import action_json
 from app.ports import StoredTurn
 from app.routers.failure_schemas import millis
 from app.routers.message_schemas import QueuedOutput, queued_output
-from app.routers.sentences import Language, sentence_for
+from app.routers.reader import Reader
+from app.routers.sentences import sentence_for
 from app.routers.wait_schemas import WaitOutput, suspension_of, wait_outputs
 from app.routers.wire import Output, is_absent
-from app.services.principal import Principal
 from app.turn.actions import Action
+from app.turn.retry_advice import Remedy
 from app.turn.state import Turn
 from app.turn.states import Completed, Paused
 from app.turn.status import Cursor, LimitName, PauseCause, Status
@@ -30,6 +32,15 @@ class ActionOutput(Output):
     failure_id: str | None = Field(default=None, exclude_if=is_absent)
     call_id: str | None = Field(default=None, exclude_if=is_absent)
     reason: str | None = Field(default=None, exclude_if=is_absent)
+    """Why it would be refused; of an enabled one, why it may not help."""
+    message: str | None = Field(default=None, exclude_if=is_absent)
+    """Why it may not help, in the caller's language."""
+    helps: list[Remedy] | None = Field(default=None, exclude_if=is_absent)
+    """What would help instead, or first."""
+    helps_from: datetime | None = Field(default=None, exclude_if=is_absent)
+    """From when on it helps, as the provider has stated it; never a guess."""
+    changes: list[str] | None = Field(default=None, exclude_if=is_absent)
+    """What the caller may change with it, by the names in its `changes`."""
 
 
 class PauseOutput(Output):
@@ -110,16 +121,19 @@ class TurnPage(Output):
     next_cursor: str | None
 
 
+def action_outputs(actions: Sequence[Action], language: Language) -> list[ActionOutput]:
+    return [ActionOutput.model_validate(action_json(action, language)) for action in actions]
+
+
 def turn_output(
     stored: StoredTurn,
     *,
     final_output: str | None,
-    principal: Principal,
-    language: Language,
+    reader: Reader,
     actions: Sequence[Action],
 ) -> TurnOutput:
     return TurnOutput(
-        **_turn_fields(stored, principal=principal, language=language, actions=actions),
+        **_turn_fields(stored, reader=reader, actions=actions),
         final_output=final_output,
     )
 
@@ -130,12 +144,11 @@ def posted_turn_output(
     message_id: str,
     events_url: str,
     final_output: str | None,
-    principal: Principal,
-    language: Language,
+    reader: Reader,
     actions: Sequence[Action],
 ) -> PostedTurnOutput:
     return PostedTurnOutput(
-        **_turn_fields(stored, principal=principal, language=language, actions=actions),
+        **_turn_fields(stored, reader=reader, actions=actions),
         final_output=final_output,
         message_id=message_id,
         events_url=events_url,
@@ -143,10 +156,10 @@ def posted_turn_output(
 
 
 def _turn_fields(
-    stored: StoredTurn, *, principal: Principal, language: Language, actions: Sequence[Action]
+    stored: StoredTurn, *, reader: Reader, actions: Sequence[Action]
 ) -> dict[str, Any]:
     turn = stored.turn
-    waits = [w for w in wait_outputs(turn, principal, language) if w.suspension_type != "PAUSED"]
+    waits = [w for w in wait_outputs(turn, reader) if w.suspension_type != "PAUSED"]
     failure = turn.current_failure
     return {
         "turn_id": turn.identity.turn_id,
@@ -162,8 +175,8 @@ def _turn_fields(
         "failure_type": failure and failure.failure.type,
         "retry_after_millis": failure and millis(failure.failure.retry_after),
         "retry_at": turn.retry_at,
-        "message": sentence_for(turn, language),
-        "actions": [ActionOutput.model_validate(action_json(action)) for action in actions],
+        "message": sentence_for(turn, reader.language),
+        "actions": action_outputs(actions, reader.language),
         "pause": _pause(turn),
         "cancel_requested": turn.cancel_requested,
         "pause_requested": turn.pause_requested,

@@ -23,6 +23,7 @@ from app.routers.exchange import KEYED, ExchangeDep
 from app.routers.failure_schemas import FailurePage, failure_output
 from app.routers.interruption_schemas import InterruptionOutput, InterruptionPage
 from app.routers.preferences import LONGEST_WAIT_SECONDS
+from app.routers.reader import reader_of
 from app.routers.turn_schemas import TurnOutput, TurnPage
 from app.routers.wire import ID_PATTERN
 from app.services.commands import Commanded
@@ -131,9 +132,10 @@ async def read_failures(
 ) -> FailurePage:
     """Every recognised failure of the turn's model calls, oldest first, retried ones included."""
     after = decode_position(cursor)
+    reader = reader_of(services, caller, language)
     found = await list_failures(services, caller, TurnId(turn_id), after=after, limit=limit)
     return FailurePage(
-        items=[failure_output(record, caller.principal, language) for record in found],
+        items=[failure_output(record, reader) for record in found],
         next_cursor=str(found[-1].model_attempt) if len(found) == limit else None,
     )
 

@@ -9,9 +9,8 @@ from pydantic import Field
 
 from app.ports import WaitedFor, WaitKind, waited_for
 from app.routers.failure_schemas import FullFailure, SafeFailure, failure_output, millis
-from app.routers.sentences import Language
+from app.routers.reader import Reader
 from app.routers.wire import Output
-from app.services.principal import Principal
 from app.turn.agent import OnExpiry, WaitPolicy
 from app.turn.ids import TurnId
 from app.turn.open_calls import OpenCall
@@ -61,9 +60,9 @@ class WaitOutput(Output):
     """For the outside tool: the same however often it is told of the call."""
 
 
-def wait_outputs(turn: Turn, principal: Principal, language: Language) -> list[WaitOutput]:
+def wait_outputs(turn: Turn, reader: Reader) -> list[WaitOutput]:
     """Everything that the turn waits for, being paused included; the first of it first."""
-    return [_wait(turn, waited, principal, language) for waited in waited_for(turn)]
+    return [_wait(turn, waited, reader) for waited in waited_for(turn)]
 
 
 def suspension_of(turn: Turn, waits: Sequence[WaitOutput]) -> WaitOutput | None:
@@ -76,7 +75,7 @@ def idempotency_key(turn_id: TurnId, call_id: str) -> str:
     return f"{turn_id}:{call_id}"
 
 
-def _wait(turn: Turn, waited: WaitedFor, principal: Principal, language: Language) -> WaitOutput:
+def _wait(turn: Turn, waited: WaitedFor, reader: Reader) -> WaitOutput:
     if waited.call is not None:
         return WaitOutput(**_of_call(turn, waited, waited.call))
     failure = turn.current_failure
@@ -85,7 +84,7 @@ def _wait(turn: Turn, waited: WaitedFor, principal: Principal, language: Languag
         correlation_id=failure and failure.failure_id,
         requested_at=waited.requested_at,
         next_runnable_at=turn.due_at,
-        model_failure=failure and failure_output(failure, principal, language),
+        model_failure=failure and failure_output(failure, reader),
         **_of_question(turn.state),
     )
 

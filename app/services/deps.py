@@ -1,7 +1,7 @@
 """What the use cases stand on, built once per process."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from app.ports import (
@@ -31,6 +31,7 @@ from app.runner.live_text import LiveText
 from app.runner.recent import RecentCommits
 from app.services.journals import Journals
 from app.services.principal import Principal
+from app.services.top_up import TopUpLinks
 from app.turn.ids import ConversationId, TurnId
 
 
@@ -53,6 +54,7 @@ class Services:
     recent: RecentCommits
     clock: Clock
     new_id: NewId
+    top_up: TopUpLinks = field(default_factory=TopUpLinks)
 
 
 Keep: TypeAlias = Callable[[StoredTurn | ConversationSummary, int], Awaitable[KeptReply]]

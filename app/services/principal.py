@@ -22,6 +22,8 @@ class Principal:
     tenant_id: TenantId
     actor_id: ActorId
     role: Role
+    runs_the_installation: bool = False
+    """Whether they look after the service itself, over the borders of tenants."""
 
     @property
     def scope(self) -> Scope:
@@ -41,6 +43,11 @@ class Principal:
     @property
     def may_change_limits(self) -> bool:
         return self.is_operator
+
+    @property
+    def may_read_metrics(self) -> bool:
+        """Figures are over all tenants, so a tenant's operator is not enough."""
+        return self.is_operator and self.runs_the_installation
 
     @property
     def sees_provider_details(self) -> bool:

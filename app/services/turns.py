@@ -14,6 +14,7 @@ from app.services.commands import Commanded, carry_out
 from app.services.deps import Caller, Services
 from app.services.errors import Contended, Forbidden
 from app.services.found import get_turn, require_agent
+from app.services.principal import Principal
 from app.turn.actions import Action, actions
 from app.turn.failures import FailureRecord
 from app.turn.ids import ConversationId, TurnId
@@ -46,10 +47,17 @@ _ACTIONS = {
 _MOST_TRIES = 10
 
 
-def offered(services: Services, turn: Turn) -> Sequence[Action]:
-    """What may be done to the turn now."""
+def offered(services: Services, turn: Turn, principal: Principal | None) -> Sequence[Action]:
+    """What may be done to the turn now, with the changes that `principal` may make."""
     loaded = exact_agent(services.catalog, turn.identity)
-    return actions(turn, at=services.clock(), agent_is_there=loaded is not None)
+    found = actions(turn, at=services.clock(), agent_is_there=loaded is not None)
+    if principal is not None and principal.may_change_limits:
+        return found
+    return [replace(each, changes=_without(each.changes, "limits")) for each in found]
+
+
+def _without(names: Sequence[str], name: str) -> tuple[str, ...]:
+    return tuple(each for each in names if each != name)
 
 
 async def list_turns(

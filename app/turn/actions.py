@@ -12,8 +12,9 @@ from typing import Literal, TypeAlias
 from app.turn import questions
 from app.turn.decide_calls import asks_in_words, keeps_out_messages
 from app.turn.decide_queue import is_full
-from app.turn.failures import FailureType
+from app.turn.failures import FailureRecord
 from app.turn.ids import CallId, FailureId
+from app.turn.retry_advice import Prospect, Remedy, advice_on_retry
 from app.turn.state import Turn
 from app.turn.states import (
     Paused,
@@ -24,6 +25,7 @@ from app.turn.states import (
     WaitingForModel,
     WaitingForUser,
 )
+from app.turn.status import PauseCause
 from app.turn.waits import is_late
 
 Command: TypeAlias = Literal[
@@ -44,9 +46,8 @@ Command: TypeAlias = Literal[
     "PAUSE",
     "CANCEL",
 ]
-Reason: TypeAlias = Literal[
+Barrier: TypeAlias = Literal[
     "not_due",
-    "unlikely_to_help",
     "already_requested",
     "at_work",
     "queue_full",
@@ -55,6 +56,10 @@ Reason: TypeAlias = Literal[
     "wait_expired",
     "form_waits",
 ]
+"""Why an action would not be accepted now."""
+Caution: TypeAlias = Prospect | Literal["limit_reached"]
+"""Why one that would be accepted may not help."""
+Reason: TypeAlias = Barrier | Caution
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +70,13 @@ class Action:
     call_id: CallId | None = None
     """The call that waits for it; `None`: it is not about a call."""
     reason: Reason | None = None
-    """Why it is not enabled, or why it is unlikely to help."""
+    """Why it is not enabled, or why it may not help."""
+    helps: tuple[Remedy, ...] = ()
+    """What would help instead, or first."""
+    helps_from: datetime | None = None
+    """From when on it helps, as the provider has stated it."""
+    changes: tuple[str, ...] = ()
+    """What may be changed with it, by the names in its `changes`."""
 
 
 def actions(turn: Turn, *, at: datetime, agent_is_there: bool = True) -> tuple[Action, ...]:
@@ -92,24 +103,32 @@ _CLOSING: frozenset[Command] = frozenset({"MESSAGE", "REPLAN_WITH_MESSAGE"})
 def _without_agent(action: Action, closing: frozenset[Command]) -> Action:
     if action.command in _NEED_NO_AGENT | closing or action == _NO_MESSAGE:
         return action
-    return replace(action, enabled=False, reason="agent_version_unavailable")
+    return Action(
+        command=action.command,
+        enabled=False,
+        failure_id=action.failure_id,
+        call_id=action.call_id,
+        reason="agent_version_unavailable",
+    )
 
 
 def _offered(turn: Turn, at: datetime) -> tuple[Action, ...]:
     match turn.state:
         case WaitingForModel() as state:
-            return (_retry(state), *_with_message(turn), _cancel(turn))
+            retry = Action(command="RETRY_MODEL", failure_id=state.record.failure_id)
+            return (_advised(retry, state.record, at), *_with_message(turn), _cancel(turn))
         case WaitingForUser() as state:
             answer = _in_time(Action(command="USER_INPUT"), is_late=questions.is_late(state, at=at))
             return (answer, *_WITH_MESSAGE, _cancel(turn))
         case WaitingForCalls():
             return (*_with_message(turn), _cancel(turn))
-        case Paused():
-            return (Action(command="RESUME"), *_with_message(turn), _cancel(turn))
-        case RetryScheduled(due_at=due_at) | ToolRetryScheduled(due_at=due_at):
+        case Paused() as state:
+            return (_resume(state), *_with_message(turn), _cancel(turn))
+        case RetryScheduled(due_at=due_at) | ToolRetryScheduled(due_at=due_at) as state:
             due = at >= due_at
+            early = Action(command="CONTINUE")
             return (
-                Action(command="CONTINUE"),
+                _advised(early, state.record, at) if isinstance(state, RetryScheduled) else early,
                 Action(command="RETRY", enabled=due, reason=None if due else "not_due"),
                 *_with_message(turn),
                 Action(command="PAUSE"),
@@ -190,11 +209,17 @@ def _cancel(turn: Turn) -> Action:
     return Action(command="CANCEL")
 
 
-def _retry(state: WaitingForModel) -> Action:
-    """A retry is always allowed; for a token limit it sends the same text again (case 32)."""
-    same_again = state.record.failure.type is FailureType.TOKEN_LIMIT_EXCEEDED
-    return Action(
-        command="RETRY_MODEL",
-        failure_id=state.record.failure_id,
-        reason="unlikely_to_help" if same_again else None,
-    )
+def _advised(action: Action, record: FailureRecord, at: datetime) -> Action:
+    """Asking the model again is always allowed; what to know before is said with it."""
+    advice = advice_on_retry(record, at=at)
+    if advice is None:
+        return action
+    return replace(action, reason=advice.reason, helps=advice.helps, helps_from=advice.helps_from)
+
+
+def _resume(state: Paused) -> Action:
+    """Where a limit has paused the turn, only another limit lets it get further."""
+    resume = Action(command="RESUME", changes=("limits",))
+    if state.cause is not PauseCause.LIMIT:
+        return resume
+    return replace(resume, reason="limit_reached", helps=("higher_limit",))

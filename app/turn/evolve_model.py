@@ -56,6 +56,7 @@ def _answered(turn: Turn, event: e.ModelCompleted) -> Turn:
         empty_answers=0,
         counters=counters,
         usage=added(turn.usage, event.usage),
+        came_back_from=None,
     )
 
 

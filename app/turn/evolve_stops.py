@@ -31,7 +31,12 @@ def stop_changed(
         case e.TurnSuspended(question=str(question)):
             return _asked(turn, question, event)
         case e.TurnSuspended():
-            return replace(turn, state=_suspended(turn, event))
+            waits_again = event.suspension_type == "MODEL"
+            return replace(
+                turn,
+                state=_suspended(turn, event),
+                came_back_from=None if waits_again else turn.came_back_from,
+            )
         case e.RetryWasScheduled(due_at=due_at):
             return _scheduled(turn, due_at)
         case e.TurnPaused():
@@ -88,9 +93,11 @@ def _resumed(turn: Turn, event: e.TurnResumed) -> Turn:
     kept = turn.counters.consecutive_retries if is_retry else 0
     # Whoever goes on before a retry is due wants it now.
     calls = turn.open_calls if is_retry else _begun_anew(turn, event.command_type)
+    waited_for = turn.state.record.failure.kind if isinstance(turn.state, WaitingForModel) else None
     return replace(
         turn,
         state=ToolsDue(asked_at=asked_at(turn), calls=calls) if calls else ModelDue(),
+        came_back_from=waited_for or turn.came_back_from,
         limits=event.limits or turn.limits,
         model=event.model or turn.model,
         waited=turn.waited + event.waited,

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from app.turn.agent import Agent, Limits
 from app.turn.counters import Counters
-from app.turn.failures import FailureRecord
+from app.turn.failures import FailureKind, FailureRecord
 from app.turn.ids import AttemptId, Identity, TurnId
 from app.turn.open_calls import OpenCall
 from app.turn.queued_input import QueuedInput
@@ -82,6 +82,9 @@ class Turn:
     """Answers in a row that were cut and continued."""
     empty_answers: int = 0
     """Answers in a row that said nothing."""
+    came_back_from: FailureKind | None = None
+    """The failure whose wait somebody has ended, until the model answers or the turn waits again.
+    """
 
     def limits_under(self, agent: Agent) -> Limits:
         """The limits that hold for this turn."""

@@ -54,6 +54,8 @@ RECORD = FailureRecord(
         http_status=429,
         error_code="rate_limit_exceeded",
         error_type="requests",
+        provider="openai",
+        model="gpt-5.1",
     ),
     model_attempt=2,
     occurred_at=AT,

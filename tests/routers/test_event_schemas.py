@@ -7,7 +7,8 @@ from typing import Any, get_args
 import orjson
 import pytest
 
-from app.routers.event_schemas import Reader, envelope, event_data, stream_event
+from app.routers.event_schemas import envelope, event_data, stream_event
+from app.routers.reader import Reader
 from app.services.principal import Principal, Role
 from app.services.reading import Cursor, Followed
 from app.turn import events as e

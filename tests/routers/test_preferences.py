@@ -2,8 +2,8 @@
 
 import pytest
 
+from app.http.languages import Language, language_of
 from app.routers.preferences import parse_prefer
-from app.routers.sentences import Language, language_of
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,9 @@ FAILURE = {
     "tokenLimitPhase",
     "modelAttempt",
     "occurredAt",
+    "provider",
+    "model",
+    "errorRef",
 }
 
 
@@ -114,7 +117,14 @@ async def test_a_waiting_turn_says_why_it_waits_and_what_may_be_done(rig: Rig) -
     assert suspension["modelFailure"]["httpStatus"] == 429
     assert turn["failureType"] == suspension["modelFailure"]["type"] == "QUOTA_EXCEEDED"
     assert turn["actions"] == [
-        {"command": "RETRY_MODEL", "enabled": True, "failureId": turn["failureId"]},
+        {
+            "command": "RETRY_MODEL",
+            "enabled": True,
+            "failureId": turn["failureId"],
+            "reason": "after_top_up",
+            "message": "A retry will probably be refused again until the allowance is raised.",
+            "helps": ["top_up", "other_model"],
+        },
         {"command": "MESSAGE", "enabled": True},
         {"command": "REPLAN_WITH_MESSAGE", "enabled": True},
         {"command": "CANCEL", "enabled": True},
