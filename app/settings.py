@@ -47,6 +47,13 @@ def _absolute(path: Path) -> Path:
     return path.expanduser().absolute()
 
 
+def _link(url: str) -> str:
+    if not re.fullmatch(r"https?://[^/\s]+(/\S*)?", url):
+        message = "must be a URL that starts with http:// or https://"
+        raise ValueError(message)
+    return url
+
+
 def _http_url(url: str) -> str:
     if not re.match(r"https?://[^/\s]+", url):
         message = "must be a URL that starts with http:// or https://"
@@ -90,6 +97,7 @@ def _usable(token: SecretStr) -> SecretStr:
 
 Port = Annotated[int, Field(ge=0, le=65_535)]
 HttpUrl = Annotated[str, AfterValidator(_http_url)]
+Link = Annotated[str, AfterValidator(_link)]
 PostgresqlUrl = Annotated[str, AfterValidator(_postgresql_url)]
 EnvironmentVariable = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 ProviderName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
@@ -103,6 +111,7 @@ class ProviderSettings(BaseModel):
 
     `extra_body` holds fields for every request to it, such as `max_tokens` or `thinking`; a null
     leaves out a field that is sent otherwise. `call_ids` says which ids of tool calls it takes.
+    `top_up_url` is where an operator raises an allowance that is used up.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
@@ -111,6 +120,7 @@ class ProviderSettings(BaseModel):
     base_url: HttpUrl | None = Field(default=None, validate_default=True)
     api_key_env: EnvironmentVariable | None = None
     call_ids: Literal["any", "nine_characters"] = "any"
+    top_up_url: Link | None = None
     extra_body: Annotated[dict[str, JsonValue], AfterValidator(_not_ours)] = Field(
         default_factory=dict[str, JsonValue]
     )
@@ -176,7 +186,8 @@ class Settings(BaseSettings):
     )
     worker_health_port: Port = Field(
         default=8081,
-        description="Port on which `turnkeeper worker` answers `/livez`; 0 takes any free one.",
+        description="Port on which `turnkeeper worker` answers `/livez` and `/metrics`; "
+        "0 takes any free one.",
     )
     database_url: PostgresqlUrl | None = Field(
         default=None,
@@ -194,6 +205,11 @@ class Settings(BaseSettings):
     )
     openai_api_key: SecretStr | None = Field(
         default=None, validation_alias="OPENAI_API_KEY", description="Key of the default provider."
+    )
+    top_up_url: Link | None = Field(
+        default=None,
+        description="Where operators raise an allowance that is used up, or switch to another; "
+        "shown to them, and to nobody else, for providers without a `top_up_url` of their own.",
     )
     model_connect_timeout_seconds: Timeout = Field(
         default=5.0, description="Longest wait for a connection to a provider."

@@ -21,6 +21,7 @@ from app.routers import (
     health,
     inbox,
     messages,
+    metrics,
     queue,
     resume,
     resume_points,
@@ -48,6 +49,7 @@ _API = (
     usage,
     agents,
     health,
+    metrics,
     sign_in,
 )
 
@@ -62,6 +64,7 @@ def create_app(runtime: Runtime) -> FastAPI:
         login_codes=runtime.login_codes,
         frames=Frames(),
         stopping=runtime.stopping,
+        figures=runtime.metrics,
     )
     # The last one added is the outermost.
     app.add_middleware(IdempotencyKeys, replies=runtime.replies)

@@ -12,14 +12,11 @@ from contextlib import asynccontextmanager
 
 import structlog
 import uvloop
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import JSONResponse
-from starlette.routing import Route
 
 from app.agents.errors import AgentError
 from app.entrypoints import api, wiring
 from app.entrypoints.serving import AddressTakenError, AppNotStartedError, Listener, Server
+from app.http.worker_app import worker_app
 from app.settings import Settings
 from app.store import embedded, migrations
 from app.store.inspection import (
@@ -84,7 +81,9 @@ async def serve(settings: Settings) -> None:
 
 
 async def work(settings: Settings) -> None:
-    """A worker by itself, which answers `/livez` on `worker_health_port`, until a signal.
+    """A worker by itself, which answers `/livez` and `/metrics` on `worker_health_port`.
+
+    It runs until a signal.
 
     Raises:
         AddressTakenError, EmbeddedPostgresError, DatabaseUnreachableError,
@@ -97,7 +96,7 @@ async def work(settings: Settings) -> None:
             _database(settings) as dsn,
             wiring.build(settings, dsn, stopping=stop) as runtime,
         ):
-            server = Server(_health_app(), listener)
+            server = Server(worker_app(runtime.authenticator, runtime.metrics), listener)
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(server.serve_until(stop))
                 tasks.create_task(runtime.worker.run(stop))
@@ -166,13 +165,6 @@ def _stop(stop: asyncio.Event) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.raise_signal(signal.SIGTERM)
     stop.set()
-
-
-def _health_app() -> Starlette:
-    async def livez(_: Request) -> JSONResponse:
-        return JSONResponse({"status": "ok"})
-
-    return Starlette(routes=[Route("/livez", livez)])
 
 
 def _announce(settings: Settings, url: str) -> None:

@@ -6,7 +6,7 @@ import secrets
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 
@@ -16,6 +16,8 @@ from app.agents import Agent, Catalog, load_declared
 from app.agents.builtin import builtin_agent
 from app.entrypoints.identity import default_token, new_id
 from app.http.auth import Authenticator, LoginCodes
+from app.observability.failure_log import log_failures
+from app.observability.model_metrics import ModelMetrics
 from app.ports import Renewals, ReplyStore, StoreUnavailable, Wakeups
 from app.providers.directory import ProviderDirectory, ProviderEndpoint
 from app.providers.http import HttpClient, Timeouts, new_client
@@ -28,6 +30,7 @@ from app.runner.tasks import cancel_and_wait
 from app.services.deps import Services
 from app.services.journals import Journals
 from app.services.principal import Principal, Role
+from app.services.top_up import TopUpLinks
 from app.settings import Settings
 from app.store.agents import declare
 from app.store.audit import PostgresAudit
@@ -72,6 +75,7 @@ class Runtime:
     """For the line that the start prints; good once."""
     stopping: asyncio.Event
     """Set when the process is about to stop."""
+    metrics: ModelMetrics
 
 
 @asynccontextmanager
@@ -100,8 +104,12 @@ async def build(
         catalog.require_unchanged(await declare(database, catalog.declarations()))
         clock = DatabaseClock()
         await clock.synchronise(database)
+        metrics = ModelMetrics()
         wakeups = PostgresWakeups(dsn, database, process_id=worker_name)
-        services = _services(database, catalog, wakeups, clock)
+        services = replace(
+            _services(database, catalog, wakeups, clock, metrics),
+            top_up=_top_up_links(settings),
+        )
         replies = PostgresReplies(database)
         codes = LoginCodes()
         runtime = Runtime(
@@ -112,6 +120,7 @@ async def build(
             login_codes=codes,
             login_code=codes.issue(),
             stopping=stopping,
+            metrics=metrics,
         )
         async with (
             wakeups.running(),
@@ -124,7 +133,10 @@ async def build(
 
 
 _DEFAULT_PRINCIPAL = Principal(
-    tenant_id=TenantId("default"), actor_id=ActorId("default"), role=Role.OPERATOR
+    tenant_id=TenantId("default"),
+    actor_id=ActorId("default"),
+    role=Role.OPERATOR,
+    runs_the_installation=True,
 )
 
 
@@ -133,7 +145,11 @@ def _declared(settings: Settings) -> tuple[Agent, ...]:
 
 
 def _services(
-    database: Database, catalog: Catalog, wakeups: Wakeups, clock: DatabaseClock
+    database: Database,
+    catalog: Catalog,
+    wakeups: Wakeups,
+    clock: DatabaseClock,
+    metrics: ModelMetrics,
 ) -> Services:
     turns, recent = PostgresTurns(database), RecentCommits()
     feeds, live_text = PostgresFeeds(database), LiveText()
@@ -157,6 +173,7 @@ def _services(
             catalog=catalog,
             new_id=new_id,
             recent=recent,
+            listeners=(metrics.tell, log_failures),
         ),
         catalog=catalog,
         wakeups=wakeups,
@@ -174,6 +191,14 @@ def _housekeeper(settings: Settings, database: Database, clock: DatabaseClock) -
         clock=clock,
         fold_after=timedelta(hours=settings.keep_text_pieces_hours),
         keep_events=None if days is None else timedelta(days=days),
+    )
+
+
+def _top_up_links(settings: Settings) -> TopUpLinks:
+    named = {name: each.top_up_url for name, each in settings.providers.items()}
+    return TopUpLinks(
+        by_provider={name: url for name, url in named.items() if url is not None},
+        otherwise=settings.top_up_url,
     )
 
 

@@ -9,9 +9,10 @@ from fastapi import Depends, Header, Path, Query, Request
 from app.http.auth import Authenticator, LoginCodes
 from app.http.error_handlers import ProblemError
 from app.http.etags import version_in
-from app.http.sse import Frames
-from app.routers.preferences import Preference, parse_prefer
 from app.http.languages import Language, language_of
+from app.http.sse import Frames
+from app.http.worker_app import Figures
+from app.routers.preferences import Preference, parse_prefer
 from app.routers.wire import ID_PATTERN
 from app.services.deps import Caller, Services
 from app.services.principal import Principal
@@ -28,6 +29,7 @@ class AppState:
     """What readers of events share."""
     stopping: asyncio.Event
     """Set when the process is about to stop: streams end, so that readers come back elsewhere."""
+    figures: Figures
 
 
 def _state(request: Request) -> AppState:

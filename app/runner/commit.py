@@ -52,6 +52,8 @@ _MOST_RACES = 50
 
 CommandOf: TypeAlias = Callable[[Commit], Awaitable[Command]]
 """What a person's request leaves behind, told from the change it comes to."""
+Listener: TypeAlias = Callable[[Commit], None]
+"""Told of a change that is stored."""
 _Decision: TypeAlias = Callable[[Turn, datetime], tuple[Event, ...]]
 
 _log = structlog.get_logger(__name__)
@@ -101,6 +103,8 @@ class TurnWriter:
     new_id: NewId
     recent: RecentCommits
     """For readers in this process."""
+    listeners: Sequence[Listener] = ()
+    """Told of every change of this writer, each once, whatever races it took."""
 
     async def request(
         self,
@@ -196,13 +200,7 @@ class TurnWriter:
                     turn, raced = await self._reload(turn), True
                     continue
                 messages, raced = (), True
-            self.recent.stored(commit)
-            self._tell(commit.after)
-            if commit.successor is not None:
-                self._tell(commit.successor.turn)
-                identity = turn.identity
-                key = conversation_key(identity.tenant_id, identity.conversation_id)
-                self.wakeups.announce(key, runnable=False)
+            self._stored(commit)
             return Written(turn=commit.after, events=events, at=at, messages=messages, raced=raced)
         message = f"turn {turn.identity.turn_id!r} changed {_MOST_RACES} times meanwhile"
         raise VersionConflict(message)
@@ -227,6 +225,18 @@ class TurnWriter:
         )
         events = succeed(turn, identity, at=at)
         return Opened(turn=fold(events), events=events)
+
+    def _stored(self, commit: Commit) -> None:
+        """Tell everybody who goes by what is stored: the one place for it, once a commit."""
+        self.recent.stored(commit)
+        for listener in self.listeners:
+            listener(commit)
+        self._tell(commit.after)
+        if commit.successor is not None:
+            self._tell(commit.successor.turn)
+            identity = commit.after.identity
+            key = conversation_key(identity.tenant_id, identity.conversation_id)
+            self.wakeups.announce(key, runnable=False)
 
     def _tell(self, turn: Turn) -> None:
         runnable = turn.is_at_work and turn.attempt_in_flight is None

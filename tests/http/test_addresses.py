@@ -35,6 +35,7 @@ TAKEN = {
     "/agents": "GET",
     "/livez": "GET, HEAD",
     "/readyz": "GET, HEAD",
+    "/metrics": "GET",
     "/": "GET, HEAD",
     "/openapi.json": "GET, HEAD",
 }

@@ -30,6 +30,7 @@ OPERATIONS = [
     ("POST", "/turns/t/resume"),
     ("POST", "/turns/t/cancel"),
     ("GET", "/agents"),
+    ("GET", "/metrics"),
 ]
 BAD_TOKENS = [
     "Bearer",
