@@ -79,7 +79,8 @@ async def test_durations_and_moments(bench: Console) -> None:
     body = """const now = new Date(2026, 7, 15, 12).getTime();
         const moments = [0, 20, 96, -25, -50].map((hours) => m.moment(now - hours * 36e5, now));
         return [[412, 1940, 28e3, 28 * 60e3, 86 * 60e3, 74 * 36e5].map(m.duration),
-                moments, m.left(41_200)];"""
+                moments, m.left(41_200), m.left(74 * 36e5),
+                m.pointInTime(now, now), m.pointInTime(now + 36e5 * 24, now)];"""
     assert await call(bench, "words", body) == [
         ["412 ms", "1.94 s", "28 s", "28 min", "1 h 26 min", "3 d 2 h"],
         [
@@ -90,6 +91,9 @@ async def test_durations_and_moments(bench: Console) -> None:
             "17 Aug, 14:00",
         ],
         "0:42",
+        "3 d 2 h",
+        "12:00:00",
+        "tomorrow, 12:00",
     ]
 
 

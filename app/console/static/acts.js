@@ -24,14 +24,17 @@ export function hold(button, busy, width) {
   return button;
 }
 
+/** Reasons of the server's for which the same again does not help; it may be pressed all the same. */
+const HOPELESS = new Set(["unlikely_to_help", "limit_reached"]);
+
 /** The main button is filled, unless it is early or cannot help: then it is there, and quiet. */
-export function mainButton(action, { turn, until = null, due = false, busy, width, on, focus = action.command }) {
+export function mainButton(action, { until = null, due = false, busy, width, on, focus = action.command }) {
   const retry = action.command === "RETRY_MODEL";
-  const tooLong = turn.failureType === "TOKEN_LIMIT_EXCEEDED" && retry;
+  const hopeless = HOPELESS.has(action.reason);
   const early = until !== null && !due;
   const [usual, symbol, doing] = MAIN[action.command];
-  const label = busy ? doing : tooLong ? "Retry unchanged" : early && retry ? "Retry now" : usual;
-  const kind = tooLong ? "plain" : early ? "" : "primary";
+  const label = busy ? doing : hopeless && retry ? "Retry unchanged" : early && retry ? "Retry now" : usual;
+  const kind = hopeless ? "plain" : early || action.reason === "needs_operator" ? "" : "primary";
   const off = busy || !action.enabled;
   const button = h("button", {
     type: "button", class: `btn ${kind}`, "data-focus": focus, "data-command": action.command,
@@ -76,6 +79,7 @@ function beside(main, view) {
   if (view.busy) return doingNow(view);
   if (view.problem && !view.asking) return view.problem;
   if (main && !main.enabled && main.reason) return reasonOf(main);
+  if (HOPELESS.has(main?.reason) && !view.asking) return reasonOf(main);
   const early = main?.command === "RETRY_MODEL" && view.until && !view.due && !view.asking;
   return early ? "You may retry before the time is up; it will probably be refused." : null;
 }

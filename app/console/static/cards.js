@@ -4,8 +4,9 @@ import { acts } from "./acts.js";
 import { serverNow } from "./api.js";
 import { h, say, swap } from "./dom.js";
 import { icon } from "./icons.js";
+import { operators } from "./operators.js";
 import { waitingFacts, wording } from "./wording.js";
-import { clock, count, left, long, moment } from "./words.js";
+import { count, left, long, moment, pointInTime } from "./words.js";
 
 const check = (text) => h("span", {}, icon("check"), text);
 
@@ -17,34 +18,11 @@ export function keptLine(kept) {
   return h("p", { class: "kept" }, h("span", { class: "kl" }, "Kept"), ...items);
 }
 
-const fact = (name, value) => h("div", {}, h("dt", {}, name), h("dd", {}, value));
-const code = (text) => h("code", {}, text);
-
-/** For operators only: a user's `modelFailure` holds none of this, and then there is no section. */
-function operators(failure) {
-  if (!failure || failure.exceptionType === undefined) return null;
-  const facts = [
-    fact("HTTP", failure.httpStatus ? String(failure.httpStatus) : "none"),
-    failure.errorCode && fact("Code", code(failure.errorCode)),
-    failure.errorType && fact("Type", code(failure.errorType)),
-    failure.exceptionType && fact("Exception", code(failure.exceptionType)),
-    failure.tokenLimitPhase && fact("Phase", code(failure.tokenLimitPhase)),
-    fact("Stated wait", typeof failure.retryAfterMillis === "number" ? long(failure.retryAfterMillis) : "none"),
-    failure.modelAttempt && fact("Request", `${failure.modelAttempt} of this turn`),
-    fact("Failure", code(failure.failureId)),
-  ];
-  return h("details", { class: "ops", "data-fold": "ops" },
-    h("summary", { class: "lab", "data-focus": "ops" }, icon("user", "s"), "Operators only", icon("chev", "s chev")),
-    h("div", { class: "inner" },
-      h("dl", { class: "facts" }, ...facts.filter(Boolean)),
-      failure.message ? h("pre", { class: "code" }, failure.message) : null));
-}
-
 function countdown(view) {
   const automatic = view.turn.status === "RETRY_SCHEDULED";
   return h("div", { class: "count", role: "timer", "aria-live": "off", "aria-label": automatic ? "Time until the next attempt" : "Time until a retry can succeed" },
     h("div", { class: "top" },
-      h("span", { class: "muted" }, automatic ? "Next attempt" : `Ready for a retry at ${clock(view.until, true)}`),
+      h("span", { class: "muted" }, automatic ? "Next attempt" : `Ready for a retry at ${pointInTime(view.until, serverNow())}`),
       h("span", { class: "time num" })),
     h("div", { class: "bar-track", "aria-hidden": "true" }, h("span")));
 }

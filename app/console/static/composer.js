@@ -102,7 +102,7 @@ export function composer(place, on) {
       ...problem);
     pause.replaceChildren(
       ...(stop && !asking && !turn.cancelRequested ? [stopButton(stop, { turn, stopping: act.stopping, width: act.width, on })] : []),
-      ...(resume ? [mainButton(resume, { turn, busy: act.busy, width: act.width, on, focus: "resume-here" })] : []));
+      ...(resume ? [mainButton(resume, { busy: act.busy, width: act.width, on, focus: "resume-here" })] : []));
     box.classList.toggle("slim", Boolean(turn) && waits(turn.status) && !state.problem && pause.childElementCount === 0 && modesOf(turn).length === 0);
     hint.hidden = Boolean(turn) && (atWork || waits(turn.status));
     const now = pause.querySelector("[data-command]")?.dataset.command ?? "";

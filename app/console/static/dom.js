@@ -24,9 +24,9 @@ export function swap(old, fresh) {
   const focused = old.contains(document.activeElement)
     ? document.activeElement.getAttribute("data-focus")
     : null;
-  for (const open of old.querySelectorAll("details[open][data-fold]")) {
-    const same = fresh.querySelector(`details[data-fold="${open.dataset.fold}"]`);
-    if (same) same.open = true;
+  for (const known of old.querySelectorAll("details[data-fold]")) {
+    const same = fresh.querySelector(`details[data-fold="${known.dataset.fold}"]`);
+    if (same) same.open = known.open;
   }
   old.replaceWith(fresh);
   if (focused) fresh.querySelector(`[data-focus="${focused}"]`)?.focus({ preventScroll: true });

@@ -3,7 +3,7 @@
 
 import { answerBefore } from "./cardparts.js";
 import { h } from "./dom.js";
-import { FAILURE_ICON, clock, count, langOf, limitName, moment, titleAndRest } from "./words.js";
+import { FAILURE_ICON, count, langOf, limitName, moment, pointInTime, titleAndRest } from "./words.js";
 
 const fact = (name, value) => h("div", {}, h("dt", {}, name), h("dd", {}, value));
 
@@ -11,7 +11,7 @@ const fact = (name, value) => h("div", {}, h("dt", {}, name), h("dd", {}, value)
 export function wording(view, now) {
   const { status } = view.turn;
   if (status === "PAUSED") return paused(view, now);
-  if (status === "RETRY_SCHEDULED") return tryingAgain(view);
+  if (status === "RETRY_SCHEDULED") return tryingAgain(view, now);
   if (status === "WAITING_FOR_USER") return asking(view);
   return waitingForModel(view);
 }
@@ -32,10 +32,10 @@ function paused({ turn, wait }, now) {
   return { lang: null, textLang: lang, symbol: "pause", tone: "run", title: `Paused at ${moment(wait.since, now)}`, text };
 }
 
-function tryingAgain({ turn, wait }) {
+function tryingAgain({ turn, wait }, now) {
   const tool = !turn.suspension?.modelFailure && !wait.failure;
   const [reason] = titleAndRest(turn.message ?? (tool ? "A tool failed." : ""));
-  const next = wait.until ? `The next attempt follows at ${clock(wait.until, true)}.` : "";
+  const next = wait.until ? `The next attempt follows at ${pointInTime(wait.until, now)}.` : "";
   return {
     lang: null, symbol: "clock", tone: "run",
     title: tool ? "Trying a tool again by itself" : "Trying again by itself",

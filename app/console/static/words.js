@@ -73,7 +73,7 @@ export const CALL_STORY = {
 /** Why an action is not enabled; a reason that has no words here is shown as it came. */
 const REASONS = {
   not_due: "It is not due yet.",
-  unlikely_to_help: "It is unlikely to help.",
+  agent_version_unavailable: "The version of the agent that this turn belongs to is not installed.",
   already_requested: "It was asked for already.",
   queue_full: "As many messages wait as may. Withdraw one, or wait.",
   being_cancelled: "The turn is being cancelled; a queued message opens the next one.",
@@ -82,7 +82,7 @@ const REASONS = {
   requester_may_not_approve: "Whoever asked for it may not approve it.",
   at_work: "Your text is kept here; send it when this turn has ended or is stopped.",
 };
-export const reasonOf = (action) => REASONS[action?.reason] ?? action?.reason ?? "";
+export const reasonOf = (action) => REASONS[action?.reason] ?? action?.message ?? action?.reason ?? "";
 
 /** A limit of a turn, by the name its agent gives it -> what it limits. */
 const LIMITS = {
@@ -157,9 +157,13 @@ export function long(ms) {
 /** As `long`, for what is over: a wait of 0 s would be none. */
 export const span = (ms) => (ms < 1000 ? "less than 1 s" : long(ms));
 
-/** "0:42", "61:07": what is left of a countdown. */
+/** "14:21:30"; of another day "tomorrow, 09:00". */
+export const pointInTime = (ms, now) => (daysAgo(ms, now) === 0 ? clock(ms, true) : moment(ms, now));
+
+/** "0:42", "61:07", "3 d 2 h": what is left of a countdown. */
 export function left(ms) {
   const s = Math.ceil(Math.max(0, ms) / 1000);
+  if (s >= 7200) return long(s * 1000);
   return `${Math.floor(s / 60)}:${two(s % 60)}`;
 }
 
