@@ -120,6 +120,8 @@ WRONG = [
     ("TURNKEEPER_MODEL_IDLE_TIMEOUT_SECONDS", "0", "TURNKEEPER_MODEL_IDLE_TIMEOUT_SECONDS"),
     ("TURNKEEPER_CLAIM_RENEW_SECONDS", "9", "at most half of TURNKEEPER_CLAIM_LEASE_SECONDS"),
     ("DATABASE_URL", "mysql://u:p@h/d", "DATABASE_URL: must be a URL such as postgresql://"),
+    ("TURNKEEPER_TOP_UP_URL", "javascript:alert(1)", "must be a URL that starts with http"),
+    ("TURNKEEPER_TOP_UP_URL", "https://x/a b", "must be a URL that starts with http"),
     ("OPENAI_BASE_URL", "localhost:8000", "OPENAI_BASE_URL: must be a URL that starts with"),
 ]
 

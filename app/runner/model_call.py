@@ -19,7 +19,7 @@ from app.runner.hooks import AskedBehind, Crashed, Objection, RunHooks
 from app.runner.instructions import instructions_of
 from app.runner.live_text import LiveText, OpenAnswer
 from app.turn.agent import Agent
-from app.turn.failures import FailureType, ModelFailure, RequestRefused
+from app.turn.failures import FailureType, ModelFailure, RequestRefused, error_ref
 from app.turn.ids import TurnId
 from app.turn.transcript import ModelAnswer
 
@@ -105,7 +105,9 @@ class ModelCaller:
                     case ReasoningDelta(text=text):
                         answer.reasoning += text
                     case _:
-                        return _named(event, found, request.model)
+                        ended = _named(event, found, request.model)
+                        _note_refusal(ended, turn_id, found, request.model)
+                        return ended
                 self.live_text.grown(turn_id)
                 if batch.is_full_with(text):
                     await store_text()
@@ -127,6 +129,19 @@ def _named(
     if isinstance(said, RequestRefused):
         return said
     return replace(said, provider=found.provider, model=model)
+
+
+def _note_refusal(ended: CallEnding, turn_id: TurnId, found: ResolvedModel, model: str) -> None:
+    """Who has refused a request as wrong: the turn fails, and keeps their words alone."""
+    if isinstance(ended, RequestRefused):
+        _log.warning(
+            "model_refused_request",
+            error_ref=error_ref(turn_id),
+            turn_id=turn_id,
+            provider=found.provider,
+            model=model,
+            http_status=ended.http_status,
+        )
 
 
 async def _store_nothing() -> None:

@@ -119,6 +119,7 @@ async def test_a_failed_turn_is_shown_as_failed(console: Console) -> None:
 
     await console.has_status("Failed")
     await expect(console.page.locator(".mark.end")).to_contain_text("does not take this request")
+    await expect(console.page.locator(".mark.end")).to_contain_text("Ref err_")
     await expect(console.page.locator("#main")).not_to_contain_text("Completed")
     await expect(console.page.locator("#main")).not_to_contain_text("safety system")
     await expect(console.retry).to_have_count(0)

@@ -9,7 +9,7 @@ import pytest
 from app.services.principal import Role
 from app.services.top_up import TopUpLinks
 from app.turn.failures import error_ref
-from tests.http.rig import Rig, assert_problem, fresh_id, logging_as_served, outage
+from tests.http.rig import SECRET_WORDS, Rig, assert_problem, fresh_id, logging_as_served, outage
 from tests.routers.test_events import events_in
 
 LINK = "https://billing.example/openai"
@@ -99,10 +99,15 @@ async def test_a_turn_that_failed_has_a_reference_too(
     ref = error_ref(turn["turnId"])
     events = await rig.client.get(f"/turns/{turn['turnId']}/events")
 
+    lines = [line for line in capsys.readouterr().err.splitlines() if ref in line]
     assert events_in(events.text)[-1]["data"]["errorRef"] == ref
-    assert any(
-        ref in line and "turn_failed" in line for line in capsys.readouterr().err.split("\n")
-    )
+    assert [name for line in lines for name in re.findall(r'"event": ?"(\w+)"', line)] == [
+        "model_refused_request",
+        "turn_failed",
+    ]
+    for said in ("openai", "refusing", "400"):
+        assert said in lines[0]
+    assert SECRET_WORDS not in "".join(lines)
 
 
 async def test_a_failure_is_the_same_however_often_it_is_read(rig: Rig) -> None:

@@ -34,7 +34,7 @@ from app.turn.ids import AttemptId, CallId, FailureId, MessageId
 from app.turn.next_step import RecoverLostStep, Rest, next_step
 from app.turn.open_calls import OpenCall
 from app.turn.state import Turn
-from app.turn.states import WaitingForCalls, WaitingForUser
+from app.turn.states import WaitingForCalls, WaitingForModel, WaitingForUser
 from app.turn.transcript import (
     AssistantMessage,
     ModelAnswer,
@@ -463,6 +463,11 @@ class AnyInputInAnyState(RuleBasedStateMachine):
         }
         assert enabled == set(_accepted(self.told))
         self.offered = turn, at
+
+    @invariant()
+    def a_turn_that_waits_for_its_model_has_come_back_from_nothing(self) -> None:
+        if isinstance(self.told.turn.state, WaitingForModel):
+            assert self.told.turn.came_back_from is None
 
     @invariant()
     def one_call_at_a_time_waits_unless_they_wait_together(self) -> None:

@@ -220,8 +220,8 @@ export class Line {
     this.#closeWait(at, event.type);
     this.asks.end(event.type === "TURN_CANCELLED" ? "cancelled" : event.type, at);
     this.#wait(null, at);
-    const { stopReason = null, reason = null, used = null, allowed = null } = event.data ?? {};
-    this.ended = { type: event.type, at, stopReason, reason, used, allowed };
+    const { stopReason = null, reason = null, used = null, allowed = null, errorRef = null } = event.data ?? {};
+    this.ended = { type: event.type, at, stopReason, reason, used, allowed, errorRef };
     this.add({ key: "end", kind: "end", ...this.ended });
   }
 

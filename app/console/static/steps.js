@@ -164,7 +164,8 @@ function endView(step) {
     update(next, context) {
       const at = next.at ? ` at ${moment(next.at, serverNow())}` : "";
       const because = context.message && next.type !== "TURN_CANCELLED" ? ` ${context.message}` : "";
-      say(text, word ? `${word}${at}${usedUp(next)}.${because}` : STOPPED[next.stopReason] ?? "");
+      const ref = next.errorRef ? ` Ref ${next.errorRef}` : ""; // for operators: the log has it as well
+      say(text, word ? `${word}${at}${usedUp(next)}.${because}${ref}` : STOPPED[next.stopReason] ?? "");
     },
   };
 }
