@@ -1,7 +1,7 @@
 """The model: a request in, its answer as it comes, a failure as a value."""
 
 from collections.abc import AsyncGenerator, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
 from app.turn.agent import ToolSpec
@@ -74,5 +74,5 @@ class ResolvedModel:
     client: ModelClient
     model: str
     provider: str
-    discreet: Callable[[str | None], str | None] = _as_it_is
+    discreet: Callable[[str | None], str | None] = field(default=_as_it_is, repr=False)
     """A text of the provider's without the key that it was asked with."""

@@ -1,12 +1,14 @@
 """The card of a failure: what its buttons promise, and what operators alone are shown."""
 
+from typing import Any, cast
+
 import pytest
 from playwright.async_api import expect
 
 from tests.console.modules import call
 from tests.console.pages import Console
 
-SAFE = {
+SAFE: dict[str, object] = {
     "failureId": "fail_1",
     "type": "QUOTA_EXCEEDED",
     "message": "The usage allowance for this model is used up.",
@@ -14,7 +16,7 @@ SAFE = {
     "tokenLimitPhase": None,
     "occurredAt": "2026-08-15T12:00:00Z",
 }
-FULL = SAFE | {
+FULL: dict[str, object] = SAFE | {
     "message": "No quota for org [redacted], key [redacted].",
     "exceptionType": None,
     "httpStatus": 429,
@@ -51,6 +53,11 @@ _BUTTON = """const [action, more] = a;
     };"""
 
 
+async def section(bench: Console, failure: dict[str, object]) -> dict[str, Any]:
+    """What the section for operators shows of a failure."""
+    return cast("dict[str, Any]", await call(bench, "operators", _SECTION, failure))
+
+
 async def test_a_users_failure_has_no_section_for_operators(bench: Console) -> None:
     assert await call(bench, "operators", _SECTION, SAFE) is None
     assert await call(bench, "operators", _SECTION, None) is None
@@ -59,9 +66,8 @@ async def test_a_users_failure_has_no_section_for_operators(bench: Console) -> N
 async def test_operators_see_who_failed_under_a_reference_and_what_was_taken_out(
     bench: Console,
 ) -> None:
-    found = await call(bench, "operators", _SECTION, FULL)
+    found = await section(bench, FULL)
 
-    assert isinstance(found, dict)
     for said in (
         "Provideropenai",
         "Modelgpt-5.1",
@@ -77,9 +83,8 @@ async def test_operators_see_who_failed_under_a_reference_and_what_was_taken_out
 
 
 async def test_the_link_of_an_exhausted_quota_is_not_hidden(bench: Console) -> None:
-    found = await call(bench, "operators", _SECTION, FULL | {"topUpUrl": LINK})
+    found = await section(bench, FULL | {"topUpUrl": LINK})
 
-    assert isinstance(found, dict)
     assert found["link"] == [LINK, "noopener noreferrer", "_blank"]
     assert found["open"]
 

@@ -96,6 +96,21 @@ def test_an_address_of_ones_own_needs_no_key() -> None:
     assert _client(_directory(), "local/m").api_key == ""
 
 
+def test_a_key_that_is_missing_is_told_with_whose_it_is() -> None:
+    for name, asked in (("acme/m", ("acme", "m")), ("gpt-5.1", ("openai", "gpt-5.1"))):
+        failure = _directory().resolve(name)
+
+        assert isinstance(failure, ModelFailure)
+        assert (failure.provider, failure.model) == asked
+
+
+def test_what_is_known_of_a_key_is_kept_out_of_what_its_provider_says() -> None:
+    resolved = _resolved(_directory({"ACME_KEY": "a-secret-key"}), "acme/m")
+
+    assert resolved.discreet("wrong: a%2Dsecret-key") == "wrong: [redacted]"
+    assert resolved.discreet(None) is None
+
+
 def test_a_changed_key_is_used_by_the_next_call() -> None:
     environment = {"ACME_KEY": "old"}
     directory = _directory(environment)
@@ -146,6 +161,7 @@ def test_keys_are_in_no_representation() -> None:
     directory = ProviderDirectory(http=HTTP, environment=dict, default_api_key="sk-secret")
 
     assert "sk-secret" not in repr(directory)
+    assert "sk-secret" not in repr(_resolved(directory, "gpt-5.1"))
 
 
 def test_a_provider_s_kind_says_which_wire_its_client_speaks() -> None:

@@ -151,6 +151,15 @@ def test_a_limit_that_leaves_nothing_usable_is_a_token_limit(
     assert failure.failure.token_limit_phase is phase
 
 
+def test_an_answer_that_is_none_says_who_gave_it() -> None:
+    cut = an_answer(" ", stop=StopReason.MAX_OUTPUT)
+    told = Told().begun().answered(replace(cut, provider="openai", model="gpt-5.1"))
+
+    failure = told.turn.current_failure
+    assert failure is not None
+    assert (failure.failure.provider, failure.failure.model) == ("openai", "gpt-5.1")
+
+
 def test_case_24_a_fault_of_ours_fails_the_turn_and_closes_its_history() -> None:
     told = Told().begun()
 
