@@ -12,7 +12,7 @@ from app.ports import (
     Scope,
     StoredMessage,
 )
-from app.store.changes import bring, brought_values
+from app.store.change_parts import bring, brought_values
 from app.store.deletion import delete_conversation
 from app.store.hidden import HIDDEN, HIDDEN_IN
 from app.store.message_rows import decode_message

@@ -33,9 +33,11 @@ def keep_interruptions(source: str) -> str:
 """
 
 
-def interruption_values(commit: Commit) -> Mapping[str, object]:
-    """The arguments of a statement that records interrupted calls, by name."""
+def interruption_values(commit: Commit) -> Mapping[str, object] | None:
+    """The arguments of `keep_interruptions`, by name; `None` when no call was interrupted."""
     closed = [event for event in commit.events if isinstance(event, Interruption)]
+    if not closed:
+        return None
     return {
         "closed_while": commit.before.suspension_type,
         "closed_position": [event.position for event in closed],

@@ -23,7 +23,8 @@ from app.ports import (
     StoreUnavailable,
     VersionConflict,
 )
-from app.store.changes import added_by, appending, creating
+from app.store.change_parts import added_by
+from app.store.changes import appending, creating
 from app.store.interruptions import interruptions_of
 from app.store.message_rows import (
     HISTORY,

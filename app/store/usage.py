@@ -53,7 +53,7 @@ def count_attempt(source: str) -> str:
     SELECT turn_id, CAST(:spent_attempt AS int), tenant_id, conversation_id,
            CAST(:spent_by AS text), CAST(:spent_well AS boolean), CAST(:spent_input AS bigint),
            CAST(:spent_cached AS bigint), CAST(:spent_output AS bigint), clock_timestamp()
-    FROM {source} WHERE CAST(:spent_attempt AS int) IS NOT NULL
+    FROM {source}
 """
 
 
@@ -61,12 +61,15 @@ _ENDS = ModelCompleted | ModelFailed | ModelStopped
 """What tells of an attempt's cost. A stop behind a completion tells nothing new."""
 
 
-def attempt_values(commit: Commit) -> Mapping[str, object]:
-    """The arguments of a statement that counts an ended attempt, by name."""
+def attempt_values(commit: Commit) -> Mapping[str, object] | None:
+    """The arguments of `count_attempt`, by name; `None` when no attempt has ended."""
+    attempt = _ended_attempt(commit)
+    if attempt is None:
+        return None
     ends = [event for event in commit.events if isinstance(event, _ENDS)]
     usage = ends[0].usage if ends else Usage()
     return {
-        "spent_attempt": _ended_attempt(commit),
+        "spent_attempt": attempt,
         "spent_by": commit.after.identity.agent_id,
         "spent_well": any(isinstance(event, ModelCompleted) for event in ends),
         "spent_input": usage.input_tokens,

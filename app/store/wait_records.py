@@ -51,8 +51,7 @@ returned AS (
     FROM moved, unnest(CAST(:returned_call AS text[]), CAST(:returned_status AS text[]))
          AS r (call_id, status)
     WHERE e.turn_id = moved.turn_id AND e.call_id = r.call_id
-),
-"""
+)"""
 """Fed by `moved`, the one row of the turn."""
 
 
