@@ -33,7 +33,7 @@ from app.routers import (
 )
 from app.routers.deps import AppState
 
-_API = (
+ROUTED = (
     conversations,
     resume_points,
     reverts,
@@ -86,7 +86,7 @@ def routes() -> FastAPI:
         redirect_slashes=False,
         generate_unique_id_function=_operation_id,
     )
-    for module in _API:
+    for module in ROUTED:
         app.include_router(module.router)
     app.include_router(console, include_in_schema=False)
     return app

@@ -32,23 +32,26 @@ class AppState:
     figures: Figures
 
 
-def _state(request: Request) -> AppState:
+# These are coroutines although they await nothing: FastAPI hands plain functions to a thread each.
+
+
+async def _state(request: Request) -> AppState:
     state: AppState = request.app.state.turnkeeper
     return state
 
 
-def _services(request: Request) -> Services:
-    return _state(request).services
+async def _services(state: Annotated[AppState, Depends(_state)]) -> Services:
+    return state.services
 
 
-def _principal(request: Request) -> Principal:
+async def _principal(request: Request) -> Principal:
     principal: Principal | None = request.scope["state"].get("principal")
     if principal is None:
         raise ProblemError("unauthenticated", "this needs a token or a session")
     return principal
 
 
-def _caller(request: Request, principal: Annotated[Principal, Depends(_principal)]) -> Caller:
+async def _caller(request: Request, principal: Annotated[Principal, Depends(_principal)]) -> Caller:
     state = request.scope["state"]
     return Caller(
         principal=principal,
@@ -57,15 +60,15 @@ def _caller(request: Request, principal: Annotated[Principal, Depends(_principal
     )
 
 
-def _language(accept_language: Annotated[str | None, Header()] = None) -> Language:
+async def _language(accept_language: Annotated[str | None, Header()] = None) -> Language:
     return language_of(accept_language)
 
 
-def _if_match(if_match: Annotated[str | None, Header()] = None) -> int | None:
+async def _if_match(if_match: Annotated[str | None, Header()] = None) -> int | None:
     return version_in(if_match)
 
 
-def _prefer(prefer: Annotated[str | None, Header()] = None) -> Preference:
+async def _prefer(prefer: Annotated[str | None, Header()] = None) -> Preference:
     return parse_prefer(prefer)
 
 

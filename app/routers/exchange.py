@@ -181,7 +181,7 @@ class Exchange:
         return replace(self.caller, keep=keep)
 
 
-def _exchange(
+async def _exchange(
     request: Request,
     state: StateDep,
     caller: CallerDep,
@@ -204,7 +204,7 @@ def _exchange(
     )
 
 
-def _described(
+async def _described(
     _key: Annotated[
         str | None,
         Header(
@@ -218,7 +218,11 @@ def _described(
     """Puts the header into the API's description; who reads it is `app.http.idempotency`."""
 
 
+async def _key(request: Request) -> RequestKey | None:
+    return request_key(request)
+
+
 ExchangeDep = Annotated[Exchange, Depends(_exchange)]
-KeyDep = Annotated[RequestKey | None, Depends(request_key)]
+KeyDep = Annotated[RequestKey | None, Depends(_key)]
 KEYED = Depends(_described)
 """For a route's `dependencies`: it takes an Idempotency-Key."""
