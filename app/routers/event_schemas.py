@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import fields
 from datetime import datetime
+from functools import cache
 from typing import Any, TypeAlias
 
 import orjson
@@ -231,11 +232,13 @@ def _usage(usage: Usage) -> dict[str, int | None]:
 
 def _plain(event: e.Event) -> dict[str, Any]:
     """Events whose data is exactly their fields."""
-    return {
-        to_camel(field.name): getattr(event, field.name)
-        for field in fields(event)
-        if field.name != "type"
-    }
+    return {named: getattr(event, name) for name, named in _names(type(event))}
+
+
+@cache
+def _names(kind: type[Any]) -> tuple[tuple[str, str], ...]:
+    """The fields of a kind of event, here and on the wire."""
+    return tuple((f.name, to_camel(f.name)) for f in fields(kind) if f.name != "type")
 
 
 class EventOutput(Output):
