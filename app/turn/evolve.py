@@ -58,10 +58,12 @@ def fold(events: Iterable[e.Event]) -> Turn:
 
 
 def advance(turn: Turn, events: Iterable[e.Event]) -> Turn:
-    """`evolve` over several events."""
+    """`evolve` over several events; the version, which no change looks at, is set once."""
+    version = turn.version
     for event in events:
-        turn = evolve(turn, event)
-    return turn
+        turn = _changed(turn, event)
+        version += 1
+    return turn if version == turn.version else replace(turn, version=version)
 
 
 def evolve(turn: Turn, event: e.Event) -> Turn:
