@@ -1,10 +1,9 @@
 """Events as readers of a stream get them: one envelope, camelCase data, failures redacted."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime
-from functools import cache
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 import orjson
 from pydantic.alias_generators import to_camel
@@ -232,13 +231,14 @@ def _usage(usage: Usage) -> dict[str, int | None]:
 
 def _plain(event: e.Event) -> dict[str, Any]:
     """Events whose data is exactly their fields."""
-    return {named: getattr(event, name) for name, named in _names(type(event))}
+    return {named: getattr(event, name) for name, named in _NAMES[type(event)]}
 
 
-@cache
-def _names(kind: type[Any]) -> tuple[tuple[str, str], ...]:
-    """The fields of a kind of event, here and on the wire."""
-    return tuple((f.name, to_camel(f.name)) for f in fields(kind) if f.name != "type")
+_NAMES: Mapping[type, Sequence[tuple[str, str]]] = {
+    kind: tuple((f.name, to_camel(f.name)) for f in fields(kind) if f.name != "type")
+    for kind in get_args(e.Event)
+}
+"""The fields of each kind of event, here and on the wire."""
 
 
 class EventOutput(Output):

@@ -11,6 +11,9 @@ from app.ports import StoreUnavailable
 
 Row: TypeAlias = Mapping[str, Any]
 
+_KEPT_AT_HAND = 8
+"""Idle connections beyond these go back to the pool, which closes them after some minutes."""
+
 _BROKEN = (
     asyncpg.InterfaceError,
     asyncpg.InternalClientError,  # what asyncpg stumbles over when the server hangs up in mid-word
@@ -62,8 +65,93 @@ class Database:
         It is undone as a whole when anything is raised inside.
         """
         with _unavailable_when_broken():
-            async with self._pool.acquire() as connection, connection.transaction():
+            async with self._pool.lent() as connection, connection.transaction():
                 yield Database(connection)
+
+
+class _Lender:
+    """Lends connections of a pool, for one statement or for several.
+
+    asyncpg's own way back into the pool is a task for every statement. A connection that has done
+    its work stays at hand instead; one that has met an error, or whose statement was cancelled,
+    takes the long way, which knows what to do about it.
+    """
+
+    def __init__(self, pool: Any, size: int) -> None:  # noqa: ANN401 - asyncpg ships no types
+        self._pool = pool
+        self._places = asyncio.Semaphore(size)
+        self._at_hand: list[Any] = []
+        self._is_closing = False
+
+    async def fetch(self, *statement: object) -> Sequence[Row]:
+        found: Sequence[Row] = await self._run("fetch", statement)
+        return found
+
+    async def fetchrow(self, *statement: object) -> Row | None:
+        found: Row | None = await self._run("fetchrow", statement)
+        return found
+
+    async def fetchval(self, *statement: object) -> Any:  # noqa: ANN401
+        return await self._run("fetchval", statement)
+
+    async def execute(self, *statement: object) -> None:
+        await self._run("execute", statement)
+
+    async def _run(self, method: str, statement: tuple[object, ...]) -> Any:  # noqa: ANN401
+        async with self._places:
+            connection = await self._taken()
+            try:
+                found = await getattr(connection, method)(*statement)
+            except BaseException:
+                await self._pool.release(connection)
+                raise
+            await self._give_back(connection)
+            return found
+
+    @asynccontextmanager
+    async def lent(self) -> AsyncGenerator[Any, None]:
+        """A connection of one's own while the context is open; waits for one to be free."""
+        async with self._places:
+            connection = await self._taken()
+            try:
+                yield connection
+            except BaseException:
+                await self._pool.release(connection)
+                raise
+            await self._give_back(connection)
+
+    def terminate(self) -> None:
+        """End every connection at once, whatever it does."""
+        self._pool.terminate()
+
+    async def close(self) -> None:
+        """End every connection, each once it is given back."""
+        self._is_closing = True
+        while self._at_hand:
+            await self._give_back(self._at_hand.pop())
+        await self._pool.close()
+
+    async def _taken(self) -> Any:  # noqa: ANN401
+        while self._at_hand:
+            connection = self._at_hand.pop()
+            if not _is_gone(connection):
+                return connection
+            await self._pool.release(connection)
+        return await self._pool.acquire()
+
+    async def _give_back(self, connection: Any) -> None:  # noqa: ANN401
+        if self._is_closing or len(self._at_hand) == _KEPT_AT_HAND:
+            await self._pool.release(connection)
+        else:
+            self._at_hand.append(connection)
+
+
+def _is_gone(connection: Any) -> bool:  # noqa: ANN401
+    """Whether the server has hung up; the pool may have taken the connection back already."""
+    try:
+        return bool(connection.is_closed())
+    except asyncpg.InterfaceError:
+        return True
 
 
 @asynccontextmanager
@@ -93,12 +181,13 @@ async def connected(
                 "timezone": "UTC",
             },
         )
+    lender = _Lender(pool, size)
     try:
-        yield Database(pool)
+        yield Database(lender)
     finally:
         with suppress(TimeoutError):
-            await asyncio.wait_for(pool.close(), timeout=5)
-        pool.terminate()
+            await asyncio.wait_for(lender.close(), timeout=5)
+        lender.terminate()
 
 
 class Connection(Protocol):
