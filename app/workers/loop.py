@@ -106,9 +106,11 @@ class Worker:
         except Exception:  # noqa: BLE001 - one turn's fault must not end the others
             _log.exception("drive_failed", turn_id=turn_id)
         finally:
+            is_full = len(self._driving) >= self.settings.concurrency
             if self._held.get(turn_id) is claimed:
                 del self._held[turn_id], self._driving[turn_id]
-            self.wakeups.runnable.set()
+            if is_full:  # there was no place for others, so that nobody has looked for them
+                self.wakeups.runnable.set()
 
     async def _release(self, claimed: ClaimedTurn) -> None:
         held = {claimed.turn.identity.turn_id: claimed.claim.epoch}

@@ -285,7 +285,8 @@ async def test_no_more_turns_are_driven_at_once_than_the_settings_say(
     model = Model([[gate, says("Done.")]] * 5)
     async with bench(database_dsn, settings, model) as one, claims(one.dsn) as queue:
         turn_ids = [await one.post(f"ses_{n}") for n in range(5)]
-        async with working(a_worker(one, queue, settings=replace(QUICK, concurrency=2))):
+        narrow = replace(QUICK, concurrency=2, poll_seconds=60)
+        async with working(a_worker(one, queue, settings=narrow)):
             await eventually(lambda: is_asked(model, 2))
             claimed = "SELECT count(*) FROM turns WHERE claimed_by IS NOT NULL"
             assert await query(one.dsn, claimed) == 2
