@@ -217,3 +217,52 @@ def test_any_json_in_the_stream_is_read_without_an_error(values: list[object]) -
 @given(st.lists(st.binary(max_size=40), max_size=8))
 def test_any_bytes_are_read_without_an_error(pieces: list[bytes]) -> None:
     assert outcome_of(*pieces).answer.stop_reason is not StopReason.OTHER
+
+
+# --- Chunks that bring text alone ----------------------------------------------------------------
+
+_TEXTS = st.lists(st.text(max_size=6) | st.sampled_from(["<think>", "</think>", "\n", ""]))
+
+
+@given(_TEXTS, st.sampled_from(["stop", "length", None]))
+def test_the_short_way_of_plain_text_leads_where_the_long_way_leads(
+    texts: list[str], stop: str | None
+) -> None:
+    plain = [{"index": 0, "delta": {"content": text}, "finish_reason": None} for text in texts]
+    end = {"index": 0, "delta": {}, "finish_reason": stop}
+
+    def read(**more: object) -> tuple[list[object], object]:
+        builder = OpenAiAnswer()
+        chunks = [{"id": "c", "choices": [choice], **more} for choice in (*plain, end)]
+        deltas = [delta for each in chunks for delta in builder.add(each)]
+        return [*deltas, *builder.flush()], builder.finished(is_broken=False)
+
+    assert read() == read(vendor="whoever says more is read the long way")
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        {"index": 1, "delta": {"content": "Hi"}},
+        {"delta": {"content": "Hi", "reasoning": "Hm"}},
+        {"delta": {"content": [{"type": "text", "text": "Hi"}]}},
+        {"delta": {"content": "Hi"}, "finish_reason": "stop"},
+        {"delta": {"content": "Hi"}, "usage": {"prompt_tokens": 3}},
+        {"delta": {"refusal": "No."}},
+        {"message": {"content": "Hi"}},
+    ],
+)
+def test_what_brings_more_than_text_is_read_as_a_whole(choice: dict[str, object]) -> None:
+    def read(**more: object) -> tuple[list[object], object]:
+        builder = OpenAiAnswer()
+        deltas = list(builder.add({"choices": [choice], **more}))
+        return [*deltas, *builder.flush()], builder.finished(is_broken=False)
+
+    assert read() == read(vendor="whoever says more is read the long way")
+
+
+def test_behind_its_end_no_plain_text_is_taken_either() -> None:
+    builder = OpenAiAnswer()
+    _ = list(builder.add({"choices": [{"message": {"content": "All."}}]}))
+
+    assert list(builder.add({"choices": [{"index": 0, "delta": {"content": "More"}}]})) == []
