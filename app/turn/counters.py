@@ -1,6 +1,8 @@
 """What of a turn is counted."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from app.turn.replacing import replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

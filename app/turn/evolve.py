@@ -5,7 +5,6 @@ not the journal of this turn, which is a fault of ours (`JournalError`).
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from app.turn import events as e
 from app.turn.evolve_calls import call_changed, failing, without_call
@@ -13,6 +12,7 @@ from app.turn.evolve_model import model_changed
 from app.turn.evolve_stops import stop_changed
 from app.turn.evolve_waits import wait_changed
 from app.turn.journal import JournalError
+from app.turn.replacing import replace
 from app.turn.state import Turn
 from app.turn.states import (
     Cancelled,

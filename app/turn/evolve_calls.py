@@ -1,10 +1,9 @@
 """How the open calls of a turn change; the part of `app.turn.evolve` that is about them."""
 
-from dataclasses import replace
-
 from app.turn import events as e
 from app.turn.ids import CallId
 from app.turn.open_calls import OpenCall
+from app.turn.replacing import replace
 from app.turn.state import Turn
 from app.turn.states import (
     ModelDue,

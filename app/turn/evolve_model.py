@@ -1,10 +1,10 @@
 """How a model call changes its turn; the part of `app.turn.evolve` that is about it."""
 
-from dataclasses import replace
 from typing import TypeAlias
 
 from app.turn import events as e
 from app.turn.journal import JournalError
+from app.turn.replacing import replace
 from app.turn.state import Turn
 from app.turn.states import CallingModel, ModelDue
 from app.turn.transcript import FINISHED, AssistantMessage, StopReason, Usage

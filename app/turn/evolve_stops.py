@@ -1,12 +1,12 @@
 """How a turn stops and goes on; the part of `app.turn.evolve` that is about it."""
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 from app.turn import events as e
 from app.turn.evolve_calls import asked_at
 from app.turn.journal import JournalError
 from app.turn.open_calls import OpenCall
+from app.turn.replacing import replace
 from app.turn.state import Turn
 from app.turn.states import (
     ModelDue,

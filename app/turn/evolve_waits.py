@@ -1,12 +1,12 @@
 """How waits of a turn's calls change; the part of `app.turn.evolve` that is about them."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from app.turn import events as e
 from app.turn.evolve_calls import asked_at, failing
 from app.turn.ids import CallId
 from app.turn.open_calls import OpenCall
+from app.turn.replacing import replace
 from app.turn.state import Turn
 from app.turn.states import (
     Paused,
