@@ -77,6 +77,8 @@ class Agent:
     """Whether a message is refused while a form waits, instead of giving the form up."""
     requester_may_approve: bool = True
     """Whether whoever owns the conversation, or has said something in it, may approve its calls."""
+    never_replay: bool = False
+    """Whether no tool is run again by itself after a crash in its midst, whatever it declares."""
     wait: WaitPolicy = field(default_factory=WaitPolicy)
     """How long people and outside tools may take, where a tool does not say it; up to 365 days."""
 
@@ -105,6 +107,7 @@ class Agent:
         wait_rules.check_flag("strict_forms", self.strict_forms, where)
         wait_rules.check_flag("requester_may_approve", self.requester_may_approve, where)
         wait_rules.check_wait(self.wait, where)
+        wait_rules.check_flag("never_replay", self.never_replay, where)
 
     @property
     def declaration_hash(self) -> str:
@@ -154,6 +157,7 @@ class Agent:
             strict_forms=self.strict_forms,
             requester_may_approve=self.requester_may_approve,
             wait=self.wait,
+            never_replay=self.never_replay,
             has_hooks=self.hooks is not None,
         )
 

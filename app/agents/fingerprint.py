@@ -37,6 +37,8 @@ def declaration_hash(
         written["output"] = json.loads(agent.output_schema)
     if agent.interruption_text:
         written["interruptionText"] = dict(agent.interruption_text)
+    if agent.never_replay:
+        written["neverReplay"] = True
     if hooks is not None:  # by name: what they do is code, as what is inside a tool
         written["hooks"] = f"{type(hooks).__module__}.{type(hooks).__qualname__}"
     if policy is not None:
@@ -96,6 +98,17 @@ def _tool(spec: ToolSpec) -> dict[str, object]:
         written["kind"] = spec.kind
     if spec.kind == "external":
         written["result"] = {"maxBytes": spec.max_result_bytes, "onOversize": spec.on_oversize}
+    return written | _when_lost(spec)
+
+
+def _when_lost(spec: ToolSpec) -> dict[str, object]:
+    written: dict[str, object] = {}
+    if spec.on_unknown is not None:
+        written["onUnknown"] = spec.on_unknown.value
+    if spec.after_interrupt is not None:
+        written["afterInterrupt"] = spec.after_interrupt
+    if spec.has_probe:  # what it does is code
+        written["probe"] = True
     return written
 
 

@@ -20,6 +20,7 @@ from app.ports.model import (
     TextDelta,
 )
 from app.ports.policy import Allow, Deny, Policy, PolicyCall, RequireApproval
+from app.ports.probes import Done, Probed
 from app.ports.records import (
     AuditEntry,
     Claim,
@@ -69,6 +70,7 @@ from app.ports.tools import (
     OutputReader,
     TakesForms,
     Tool,
+    is_stoppable,
 )
 from app.ports.waits import (
     DecidedApproval,
@@ -108,6 +110,7 @@ __all__ = [
     "ConversationSummary",
     "DecidedApproval",
     "Deny",
+    "Done",
     "ExternalCall",
     "ExternalCallStore",
     "ExternalClaim",
@@ -149,6 +152,7 @@ __all__ = [
     "OutputReader",
     "Policy",
     "PolicyCall",
+    "Probed",
     "ReasoningDelta",
     "Receipt",
     "Renewals",
@@ -178,5 +182,6 @@ __all__ = [
     "WaitingTurn",
     "Wakeup",
     "Wakeups",
+    "is_stoppable",
     "waited_for",
 ]

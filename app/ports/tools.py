@@ -41,6 +41,14 @@ class Tool(Protocol):
         ...
 
 
+def is_stoppable(tool: Tool) -> bool:
+    """Whether a call of the tool that is cancelled has ended.
+
+    One that runs in a thread has not: it goes on to its own end. A tool that says nothing has.
+    """
+    return bool(getattr(tool, "is_stoppable", True))
+
+
 class NotLocalError(RuntimeError):
     """A tool was to be run here that somebody outside or the user carries out."""
 

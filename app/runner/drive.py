@@ -57,8 +57,8 @@ class Driver:
 
         At rest the claim has been given up by the last commit. After a stop it has not: tools in
         flight have been let end within their grace, and nothing more was begun. A model call is
-        dropped, and so is a tool that outlasts its grace: the turn is then left with a begun step,
-        which whoever claims it next takes for lost: it is.
+        dropped, and a tool that outlasts its grace is ended. Where nobody can say what has come of
+        it, the turn is left with a begun step, which whoever claims it next takes for lost: it is.
 
         Raises:
             ClaimLost: the turn is another worker's now.
@@ -153,6 +153,7 @@ class _Drive:
                     next_attempt_id=hand.announce(),
                     text=text,
                     reasoning=reasoning,
+                    is_cut_off=lost == self._tools.cut_off,
                 )
             case CallModel() | RunTools():
                 return i.BeginStep(attempt_id=hand.announce())
@@ -173,13 +174,16 @@ class _Drive:
     async def _before(self, begin: i.Report) -> i.Report | None:
         """Hooks come before a step is begun, so that nothing is marked that they keep from being.
 
-        A lost step is first brought to where nothing is in flight. Calls are judged behind the
+        A lost step is first brought to where nothing is in flight, with what can be found out about
+        its calls. Calls are judged behind the
         hooks, so that a policy is not asked for a run that does not begin.
         """
         hand = self._hand
+        if isinstance(begin, i.StepLost):
+            hooks_first = hand.hooked is not None and hand.hooked.is_due
+            lost = replace(begin, next_attempt_id=None) if hooks_first else begin
+            return await self._tools.looked_into(lost)
         if hand.hooked is not None and hand.hooked.is_due:
-            if isinstance(begin, i.StepLost):
-                return replace(begin, next_attempt_id=None)
             return await self._opened(hand.hooked)
         if isinstance(begin, i.BeginStep) and hand.turn.open_calls:
             return await self._judged(begin)

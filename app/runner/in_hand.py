@@ -68,6 +68,10 @@ class TurnInHand:
         self._announced.add(attempt_id)
         return attempt_id
 
+    def disown(self, attempt_id: AttemptId) -> None:
+        """The step is ended here without its end being known: it is lost, as if to a death."""
+        self._announced.discard(attempt_id)
+
     async def report(self, given: i.Report) -> None:
         """Store what was seen, or is about to be done; the turn is then as it has left it.
 

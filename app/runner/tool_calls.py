@@ -7,7 +7,11 @@ otherwise after a moment, so that calls which end together cost one commit.
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+import structlog
 
 from app.ports import FrozenForm, Tool, ToolContext, ToolOutput
 from app.turn.agent import Effect
@@ -15,9 +19,28 @@ from app.turn.ids import CallId, TurnId, idempotency_key
 from app.turn.inputs import FinishedCall
 from app.turn.open_calls import OpenCall
 from app.turn.states import RunningTools
+from app.turn.transcript import Outcome
 
 _TOGETHER_SECONDS = 0.005
 """Calls that end within this time of one another are stored together."""
+
+
+_DEAF_SECONDS = 1.0
+"""How long a tool may take to end once it is cancelled."""
+_DEAF: set[asyncio.Task[ToolOutput]] = set()
+"""Tools that have not: nothing else holds them any more."""
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CutOff:
+    """What came of calls that were ended."""
+
+    finished: tuple[FinishedCall, ...]
+    """Those of which it is known."""
+    is_unsure: bool
+    """Whether there are others."""
 
 
 class ToolRound:
@@ -30,12 +53,14 @@ class ToolRound:
         arguments: Mapping[CallId, str],
         tools: Mapping[str, Tool],
         forms: Mapping[str, FrozenForm],
+        stoppable: AbstractSet[str],
     ) -> None:
         self.asked_at = asked_at
         self._turn_id = turn_id
         self._arguments = arguments
         self._tools = tools
         self._forms = forms
+        self._stoppable = stoppable
         self._tasks: dict[asyncio.Task[ToolOutput], OpenCall] = {}
 
     def start_marked(self, state: RunningTools) -> None:
@@ -53,13 +78,37 @@ class ToolRound:
             done |= more
         return tuple(_finished(self._tasks.pop(task).call_id, task.result()) for task in done)
 
+    async def cut_off(self) -> CutOff:
+        """End what is still running, and say of which calls it is known what came of them.
+
+        Raises:
+            Exception: what a tool has raised that is no answer of it.
+        """
+        tasks = dict(self._tasks)
+        self._tasks.clear()
+        await _ended(tasks)
+        known = {call.call_id: self._known(task, call) for task, call in tasks.items()}
+        finished = tuple(each for each in known.values() if each is not None)
+        return CutOff(finished=finished, is_unsure=None in known.values())
+
+    def _known(self, task: asyncio.Task[ToolOutput], call: OpenCall) -> FinishedCall | None:
+        """How it has ended; `None`: stopping our side does not show that nothing was done.
+
+        What reads does nothing. What is idempotent may be made again, once it is over for certain.
+        """
+        if task.done() and not task.cancelled():
+            return _finished(call.call_id, task.result())
+        is_over = task.done() and call.tool_name in self._stoppable
+        harmless = {Effect.READS, Effect.IDEMPOTENT} if is_over else {Effect.READS}
+        if call.effect not in harmless:
+            return None
+        return FinishedCall(call_id=call.call_id, outcome=Outcome.CANCELLED, content="")
+
     async def close(self) -> None:
-        """Cancel what is still running and wait until it is gone."""
+        """Cancel what is still running and wait, not for ever, until it is gone."""
         tasks = list(self._tasks)
         self._tasks.clear()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await _ended(tasks)
 
     async def _run(self, call: OpenCall) -> ToolOutput:
         context = ToolContext(
@@ -78,6 +127,18 @@ class ToolRound:
             forms=self._forms,
         )
         return await self._tools[call.tool_name].run(self._arguments[call.call_id], context)
+
+
+async def _ended(tasks: Collection[asyncio.Task[ToolOutput]]) -> None:
+    """Cancel them; one that does not heed it goes on by itself, and nobody hears of it again."""
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        _, deaf = await asyncio.wait(tasks, timeout=_DEAF_SECONDS)
+        for task in deaf:
+            _log.warning("tool_not_stopped", call_id=task.get_name())
+            _DEAF.add(task)
+            task.add_done_callback(_DEAF.discard)
 
 
 def _finished(call_id: CallId, output: ToolOutput) -> FinishedCall:

@@ -2,18 +2,23 @@
 
 import asyncio
 from collections.abc import Coroutine, Iterator
+from dataclasses import replace
 from typing import Any
 
 import structlog
 
-from app.ports import ClaimLost, StoreUnavailable
+from app.ports import ClaimLost, StoreUnavailable, is_stoppable
 from app.runner.guarding import guarded
 from app.runner.in_hand import TurnInHand, chance
 from app.runner.judging import Judge
+from app.runner.probing import looked_into
 from app.runner.tasks import unless
 from app.runner.tool_calls import ToolRound
 from app.turn import inputs as i
 from app.turn.evolve_calls import asked_at
+from app.turn.ids import AttemptId
+from app.turn.lost_tools import looked_at
+from app.turn.state import Turn
 from app.turn.states import RunningTools
 from app.turn.waits import JudgedCall
 
@@ -28,17 +33,21 @@ class ToolStep:
         self._stopping = stopping
         self._grace_seconds = grace_seconds
         self._grace_ends_at: float | None = None
+        self.cut_off: AttemptId | None = None
+        """The step whose tools have outlasted their grace, and not all with a known end."""
         self._judge = Judge(hand.loaded)
         tools = guarded(hand.loaded.tools)
         self._tools = tools if hand.hooked is None else hand.hooked.around(tools)
+        self._stoppable = frozenset(
+            n for n, tool in hand.loaded.tools.items() if is_stoppable(tool)
+        )
         self._round: ToolRound | None = None
 
     @property
     def has_grace(self) -> bool:
-        """Whether, a stop being asked for, tools of ours are in flight and still have time."""
-        has_time = self._grace_ends_at is None or self._grace_ends_at > _now()
+        """Whether, a stop being asked for, tools of ours are in flight: they still have time."""
         hand = self._hand
-        return has_time and isinstance(hand.turn.state, RunningTools) and hand.is_begun_here
+        return isinstance(hand.turn.state, RunningTools) and hand.is_begun_here
 
     @property
     def judged(self) -> tuple[JudgedCall, ...]:
@@ -63,9 +72,11 @@ class ToolStep:
             return i.StepCrashed(attempt_id=state.attempt_id)
         if hand.turn.version > seen:
             await hand.look_anew()
-        elif not (finished or self._judge.is_due(hand.turn)):
+        elif not (finished or self._is_judging_due):
             return None
-        if not (finished or await self.find_out()):
+        if self.cut_off == state.attempt_id and not finished:
+            return None
+        if not (finished or self._stopping.is_set() or await self.find_out()):
             return None
         return i.ToolsFinished(
             attempt_id=state.attempt_id,
@@ -74,6 +85,10 @@ class ToolStep:
             chance=chance(),
             judged=self.judged,
         )
+
+    @property
+    def _is_judging_due(self) -> bool:
+        return not self._stopping.is_set() and self._judge.is_due(self._hand.turn)
 
     async def find_out(self) -> bool:
         """What calls need that are not judged yet; whether it was not dropped."""
@@ -84,6 +99,31 @@ class ToolStep:
         judging = self._judge.judge(hand.turn, arguments)
         return await unless(judging, hand.moved_on(), self._stopping.wait()) is not None
 
+    async def looked_into(self, lost: i.StepLost) -> i.StepLost | None:
+        """The loss, with what is known of its calls; `None`: look at the turn anew.
+
+        A cancellation waits for no probe: nothing is run again, whatever one might say.
+        """
+        hand = self._hand
+        calls = looked_at(hand.turn)
+        if not calls:
+            return lost
+        is_cancelled = hand.turn.cancel_requested
+        looking = looked_into(
+            hand.turn.identity.turn_id,
+            calls,
+            await hand.asked.arguments(hand.turn, asked_at(hand.turn)),
+            hand.loaded.tools,
+            probes=not is_cancelled,
+        )
+        news = hand.seen(
+            lambda turn: (
+                turn.attempt_in_flight != lost.attempt_id or turn.cancel_requested != is_cancelled
+            )
+        )
+        found = await unless(looking, news, self._stopping.wait())
+        return None if found is None else replace(lost, looked_into=found.result)
+
     async def close(self) -> None:
         """Ends what still runs of the open round; nothing is stored of it."""
         if self._round is not None:
@@ -92,12 +132,18 @@ class ToolStep:
     async def _some_finished(self, state: RunningTools) -> tuple[i.FinishedCall, ...]:
         tools = await self._round_of(state)
         tools.start_marked(state)
-        if self._judge.is_due(self._hand.turn):
+        if self._is_judging_due:
             return ()
-        ended = await unless(
-            tools.some_finished(), self._stopped_and_out_of_grace(), *self._answers()
-        )
-        return () if ended is None else ended.result
+        ended = await unless(tools.some_finished(), self._out_of_grace(), *self._answers())
+        if ended is not None:
+            return ended.result
+        if self._grace_ends_at is None or self._grace_ends_at > _now():
+            return ()
+        cut = await tools.cut_off()
+        if cut.is_unsure:
+            self.cut_off = state.attempt_id
+            self._hand.disown(state.attempt_id)
+        return cut.finished
 
     def _answers(self) -> Iterator[Coroutine[Any, Any, None]]:
         """Until somebody answers a call that waits while others run (C28): it may be due now."""
@@ -115,14 +161,20 @@ class ToolStep:
                 arguments,
                 self._tools,
                 hand.loaded.forms,
+                self._stoppable,
             )
         return self._round
 
-    async def _stopped_and_out_of_grace(self) -> None:
-        await self._stopping.wait()
+    async def _out_of_grace(self) -> None:
+        """Until tools in flight have had their time, from the moment a stop is seen on (T53)."""
         if self._grace_ends_at is None:
+            await unless(self._stopping.wait(), self._hand.seen(_is_to_stop))
             self._grace_ends_at = _now() + self._grace_seconds
         await asyncio.sleep(self._grace_ends_at - _now())
+
+
+def _is_to_stop(turn: Turn) -> bool:
+    return turn.cancel_requested or turn.pause_requested
 
 
 def _now() -> float:

@@ -8,6 +8,7 @@ on (T85, T60a, T100 to T114). Asking changes nothing (T112).
 from dataclasses import dataclass
 
 from app.ports import Standing, VersionConflict
+from app.runner.exact_agent import exact_agent
 from app.services.commands import Commanded
 from app.services.deps import Caller, Services
 from app.services.errors import (
@@ -65,7 +66,10 @@ async def find_resume_point(
     if standing is None:
         raise ConversationNotFound(f"there is no conversation {conversation_id!r}")
     if standing.active is not None:
-        point = of_active(standing.active.turn, is_lost=standing.is_lost)
+        turn = standing.active.turn
+        loaded = exact_agent(services.catalog, turn.identity)
+        agent = None if loaded is None else loaded.agent
+        point = of_active(turn, agent, is_lost=standing.is_lost)
     else:
         last = standing.last
         point = of_ended(None if last is None else last.turn, standing.end)

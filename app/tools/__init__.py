@@ -1,6 +1,6 @@
-"""Tools made of plain Python functions: `from app.tools import Ask, NotDone, ToolContext, tool`."""
+"""Tools made of plain Python functions: `from app.tools import NotDone, ToolContext, tool`."""
 
-from app.ports import Ask, NeedsApproval, NeedsInput, ToolContext
+from app.ports import Ask, Done, NeedsApproval, NeedsInput, ToolContext
 from app.tools.errors import NotDone, ToolDeclarationError
 from app.tools.external import ExternalTool, external_tool
 from app.tools.local import LocalTool, tool
@@ -9,6 +9,7 @@ from app.turn.agent import WaitPolicy
 
 __all__ = [
     "Ask",
+    "Done",
     "ExternalTool",
     "LocalTool",
     "NeedsApproval",

@@ -9,11 +9,13 @@ from typing import Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar, cast, o
 
 from app.ports import ToolContext, ToolOutput
 from app.tools.errors import InvalidArgumentsError, NotDone, refuse_tool
+from app.tools.lost import OnUnknownName, Probe, after, asked, require_probe, unknown_rule
 from app.tools.options import described, flag, name_of, require_plain, wait_policy
 from app.tools.outputs import completed, failed, refused
 from app.tools.parameters import Parameters, parameters_of
 from app.tools.threads import Threads
-from app.turn.agent import Effect, OnError, RetryPolicy, ToolSpec, WaitPolicy
+from app.turn.agent import AfterInterrupt, Effect, OnError, RetryPolicy, ToolSpec, WaitPolicy
+from app.turn.lost_calls import Finding
 from app.turn.waits import Unusable
 
 P = ParamSpec("P")
@@ -36,6 +38,7 @@ class LocalTool(Generic[P, R]):
     spec: ToolSpec
     function: Callable[P, R]
     parameters: Parameters
+    probe: Probe | None = None
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function itself, as if it were no tool."""
@@ -44,6 +47,19 @@ class LocalTool(Generic[P, R]):
     def look_at(self, arguments: str) -> Unusable | None:
         """Whether the JSON arguments fit; what is to be mended, if they do not."""
         return self.parameters.misfit(arguments)
+
+    @property
+    def is_stoppable(self) -> bool:
+        """Whether a call that is cancelled has ended; a thread goes on to its own end."""
+        return inspect.iscoroutinefunction(self.function)
+
+    async def found(self, key: str) -> Finding:
+        """What the probe says of the call with that key.
+
+        Raises:
+            TypeError: it is nothing that a probe may say.
+        """
+        return "unknown" if self.probe is None else await asked(self.probe, key)
 
     async def run(self, arguments: str, context: ToolContext) -> ToolOutput:
         """Validate the JSON arguments and do the work; only cancellation is raised."""
@@ -70,6 +86,9 @@ def tool(
     block_following: bool = ...,
     needs_approval: bool = ...,
     wait: WaitPolicy | None = ...,
+    on_unknown: OnUnknownName | None = ...,
+    after_interrupt: AfterInterrupt | None = ...,
+    probe: Probe | None = ...,
 ) -> Callable[[Callable[P, R]], LocalTool[P, R]]: ...
 def tool(  # noqa: PLR0913 - one for each option
     function: Callable[..., Any] | None = None,
@@ -83,6 +102,9 @@ def tool(  # noqa: PLR0913 - one for each option
     block_following: bool = False,
     needs_approval: bool = False,
     wait: WaitPolicy | None = None,
+    on_unknown: OnUnknownName | None = None,
+    after_interrupt: AfterInterrupt | None = None,
+    probe: Probe | None = None,
 ) -> object:
     """Make a function a tool: `@tool`, or `@tool(effect="reads")`.
 
@@ -99,6 +121,12 @@ def tool(  # noqa: PLR0913 - one for each option
     With `needs_approval` somebody has to approve every call before the function is entered. `wait`
     says how long its calls wait, for that and for what the function asks for itself.
 
+    `on_unknown` says what becomes of a call that was begun and whose end nobody knows, because its
+    process died: `report`, `rerun`, `rerun_idempotent`, `interrupt` or `park`; without it the
+    effect decides. `after_interrupt` says whether the calls behind it are given up with it. `probe`
+    is asked first whether the call has taken effect: an async function of its idempotency key that
+    returns `Done(result)`, raises or returns `NotDone`, or returns `None` where it does not know.
+
     Raises:
         ToolDeclarationError: the function cannot be a tool as it stands; says what to change.
     """
@@ -107,18 +135,24 @@ def tool(  # noqa: PLR0913 - one for each option
         called = name or name_of(declared)
         require_plain(called, declared)
         parameters = parameters_of(declared, called)
+        known_effect = _effect(called, effect)
+        rule = unknown_rule(called, known_effect, on_unknown)
         spec = ToolSpec(
             name=called,
             description=described(declared, description),
             parameters=parameters.schema,
-            effect=_effect(called, effect),
+            effect=known_effect,
             on_error=_on_error(called, on_error, retry),
             retry=retry or RetryPolicy(),
             block_following=flag(called, "block_following", block_following),
             needs_approval=flag(called, "needs_approval", needs_approval),
             wait=wait_policy(called, wait),
+            on_unknown=rule,
+            after_interrupt=after(called, known_effect, rule, after_interrupt),
+            has_probe=probe is not None,
         )
-        return LocalTool(spec=spec, function=declared, parameters=parameters)
+        require_probe(called, probe)
+        return LocalTool(spec=spec, function=declared, parameters=parameters, probe=probe)
 
     return declare if function is None else declare(function)
 

@@ -159,6 +159,8 @@ _ANSWERS: Mapping[str, tuple[Command, ...]] = {
     "external": ("TOOL_RESULT", "TOOL_ERROR"),
 }
 """What answers a call, by the kind of its wait."""
+_OF_A_PARKED: tuple[Command, ...] = ("TOOL_RESULT", "APPROVE_TOOL", "REJECT_TOOL")
+"""It is done, with this result; it is not done, so run it; give it up."""
 
 
 def _on_calls(turn: Turn, at: datetime) -> tuple[Action, ...]:
@@ -170,7 +172,7 @@ def _on_calls(turn: Turn, at: datetime) -> tuple[Action, ...]:
         )
         for call in turn.waiting_calls
         if call.wait is not None
-        for command in _ANSWERS[call.wait.kind]
+        for command in (_OF_A_PARKED if call.is_parked else _ANSWERS[call.wait.kind])
     )
 
 

@@ -40,6 +40,31 @@ class OnError(StrEnum):
     RETRY_THEN_MODEL = "retry_then_model"
 
 
+class OnUnknown(StrEnum):
+    """What becomes of a call whose end nobody knows (turn semantics C1).
+
+    `REPORT`: the model is told so. `RERUN` and `RERUN_IDEMPOTENT`: the tool is entered again under
+    the same key. `INTERRUPT`: as `REPORT`, and the calls behind it are given up. `PARK`: a person
+    is asked.
+    """
+
+    REPORT = "report"
+    RERUN = "rerun"
+    RERUN_IDEMPOTENT = "rerun_idempotent"
+    INTERRUPT = "interrupt"
+    PARK = "park"
+
+
+UNKNOWN_BY_EFFECT: Mapping[Effect, OnUnknown] = {
+    Effect.READS: OnUnknown.RERUN,
+    Effect.IDEMPOTENT: OnUnknown.RERUN_IDEMPOTENT,
+    Effect.WRITES: OnUnknown.REPORT,
+}
+"""The rule of a tool that names none."""
+RERUNS = frozenset({OnUnknown.RERUN, OnUnknown.RERUN_IDEMPOTENT})
+AfterInterrupt: TypeAlias = Literal["cascade", "independent"]
+"""Whether the calls behind one that is not run to its end are given up with it (C2)."""
+
 OnExpiry: TypeAlias = Literal["keep", "answer_expired", "fail", "cancel"]
 """What a wait's end of time does (turn semantics T89). `keep`: late answers are refused, the turn
 waits on. `answer_expired`: the call gets a result that says so. `fail`, `cancel`: the turn ends."""
@@ -92,6 +117,12 @@ class ToolSpec:
     on_error: OnError = OnError.TO_MODEL
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     """For the two kinds of `on_error` that retry."""
+    on_unknown: OnUnknown | None = None
+    """Of a call that was begun and whose end nobody knows; `None`: as its effect says."""
+    after_interrupt: AfterInterrupt | None = None
+    """`None`: `cascade` where `on_unknown` is `interrupt`, else `independent`."""
+    has_probe: bool = False
+    """Whether the tool can be asked first if such a call has taken effect."""
     block_following: bool = False
     """Whether the calls behind it in an answer wait for its end, and are given up at its error."""
     kind: ToolKind = "local"
@@ -160,6 +191,8 @@ class Agent:
     """Whether whoever began a turn may approve its calls."""
     wait: WaitPolicy = field(default_factory=WaitPolicy)
     """For every wait for a person or an outside tool that no tool has a policy of its own for."""
+    never_replay: bool = False
+    """Whether no call is run again by itself whose end nobody knows, whatever its tool says."""
     has_hooks: bool = False
     """Whether hooks are to hear of a user's message before a step follows it."""
 

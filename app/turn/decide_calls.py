@@ -12,6 +12,10 @@ must be depends on the wait:
     TOOL_RESULT    what was done outside, as long as its tool allows (T81)
     TOOL_ERROR     an error for the model to read; the turn does not fail by it (T82, case 110)
 
+Of an attempt whose end nobody knows (`app.turn.lost_tools`, `park`) the same commands say what
+became of it (case 63): TOOL_RESULT, it is done and this came of it; APPROVE_TOOL, it is not done,
+so the call is due again; REJECT_TOOL, nobody can say, and it is given up.
+
 The commands are refused once the wait's time is over, whatever its expiry does (T89); a message
 never is (T90).
 """
@@ -34,13 +38,13 @@ from app.turn.errors import (
 )
 from app.turn.ids import CallId
 from app.turn.open_calls import OpenCall
-from app.turn.rejections import rejected
+from app.turn.rejections import given_up_by_a_person, rejected
 from app.turn.resuming import does_not_fit, named, resumed_if_due
 from app.turn.state import Turn
 from app.turn.states import WaitingForCalls
 from app.turn.status import BLOCKED, ResumedBy
 from app.turn.transcript import Outcome, TextPart, ToolResult, UserMessage, text_of
-from app.turn.waits import ApprovalWait, ExternalWait, FormWait, Wait, is_late
+from app.turn.waits import ApprovalWait, ExternalWait, FormWait, OnOversize, Wait, is_late
 
 W = TypeVar("W", ApprovalWait, FormWait, ExternalWait)
 
@@ -146,14 +150,31 @@ def _answered(
             return (_approved(turn, call, approval, given, at),)
         case i.RejectTool(call_id=call_id):
             call, approval = _waiting(turn, call_id, command, ApprovalWait, at)
-            return (_not_approved(call, approval, given, at), rejected(call, given.reason))
+            no = given_up_by_a_person if call.is_parked else rejected
+            return (_not_approved(call, approval, given, at), no(call, given.reason))
         case i.GiveToolResult(call_id=call_id):
-            call, wait = _waiting(turn, call_id, command, ExternalWait, at)
-            result = _result(call, Outcome.COMPLETED, _fitting(turn, wait, given.output))
-            return (e.ExternalToolCompleted(position=call.position, result=result),)
+            return (_completed(turn, given, at, parked=_is_parked(turn, call_id)),)
         case i.GiveToolError(call_id=call_id):
             call, _ = _waiting(turn, call_id, command, ExternalWait, at)
             return _failed(turn, call, given, agent)
+
+
+def _is_parked(turn: Turn, call_id: CallId) -> bool:
+    return any(call.call_id == call_id and call.is_parked for call in turn.waiting_calls)
+
+
+def _completed(
+    turn: Turn, given: i.GiveToolResult, at: datetime, *, parked: bool
+) -> e.ToolCompleted | e.ExternalToolCompleted:
+    if parked:
+        call, asked = _waiting(turn, given.call_id, "TOOL_RESULT", ApprovalWait, at)
+        said = _fitting(turn, given.output, asked.max_result_bytes, "refuse")
+        result = _result(call, Outcome.COMPLETED, said)
+        return e.ToolCompleted(position=call.position, result=result, known_by="person")
+    call, wait = _waiting(turn, given.call_id, "TOOL_RESULT", ExternalWait, at)
+    said = _fitting(turn, given.output, wait.max_result_bytes, wait.on_oversize)
+    result = _result(call, Outcome.COMPLETED, said)
+    return e.ExternalToolCompleted(position=call.position, result=result)
 
 
 def _approved(
@@ -199,21 +220,21 @@ def _failed(
     return (failed, *(() if agent is None else given_up(turn, (failed,), agent)))
 
 
-def _fitting(turn: Turn, wait: ExternalWait, text: str) -> str:
+def _fitting(turn: Turn, text: str, most: int, on_oversize: OnOversize) -> str:
     """The text, as long as it may be; cut between two characters where the tool says so."""
     encoded = text.encode(errors="replace")
-    if len(encoded) <= wait.max_result_bytes:
+    if len(encoded) <= most:
         return text
-    if wait.on_oversize == "refuse":
+    if on_oversize == "refuse":
         detail = (
-            f"the result has {len(encoded)} bytes, {wait.max_result_bytes} are allowed; "
+            f"the result has {len(encoded)} bytes, {most} are allowed; "
             "the call still waits: send a shorter one"
         )
         raise ResultTooLarge(turn, detail)
     marker = f"\n[cut: the result had {len(encoded)} bytes]"
-    if len(marker) > wait.max_result_bytes:
+    if len(marker) > most:
         marker = ""  # what is kept is no longer than its tool allows, marked or not
-    room = wait.max_result_bytes - len(marker)
+    room = most - len(marker)
     return encoded[:room].decode(errors="ignore") + marker
 
 

@@ -13,7 +13,9 @@ A result is kept as soon as it is known, in the place its call has reserved (T45
                               an approval which it has fails the turn (case 97)
     until then                free places are filled with calls that have not begun
     only retries are left     the turn rests until the first of them is due
-    cancellation, pause       known results are kept, nothing more begins (case 124)
+    cancellation, pause       known results are kept, nothing more begins (case 124); what outlasts
+                              its grace is stopped: `cancelled` where nothing can have come of it,
+                              else its end is not known (T53, `lost_tools`)
     a message that steers     likewise, and it is heard when nothing is in flight (case 92)
     the worker stops          likewise: a mark for a tool that is never entered would make of
                               "certainly not done" a "perhaps"
@@ -28,6 +30,7 @@ from app.turn.agent import Agent, Effect, OnError, ToolSpec
 from app.turn.begin_tools import moves, next_to_open
 from app.turn.blocking import given_up
 from app.turn.evolve import advance
+from app.turn.interruption import interrupted
 from app.turn.judging import by_call, is_approved
 from app.turn.limits import broken_limit
 from app.turn.open_calls import OpenCall
@@ -38,7 +41,7 @@ from app.turn.state import Turn
 from app.turn.states import RunningTools
 from app.turn.status import RoundFailure
 from app.turn.steps import end_step, failed, then_begin
-from app.turn.transcript import Outcome, ToolResult
+from app.turn.transcript import InterruptionReason, Outcome, ToolResult
 from app.turn.waits import ApprovalNeeded
 
 _RETRIES = frozenset({OnError.RETRY_THEN_FAIL, OnError.RETRY_THEN_MODEL})
@@ -138,6 +141,8 @@ def _result(
         outcome=finished.outcome,
         content=finished.content,
     )
+    if finished.outcome is Outcome.CANCELLED:
+        return interrupted(call, Outcome.CANCELLED, InterruptionReason.CUT_OFF)
     if finished.outcome is Outcome.COMPLETED:
         return e.ToolCompleted(position=call.position, result=result)
     if retry_at is not None:
@@ -185,6 +190,8 @@ def _delay(
     Only what may run again is tried again, or what says itself that nothing was done (`NotDone`).
     """
     if spec is None or spec.on_error not in _RETRIES or call.retries >= spec.retry.max_retries:
+        return None
+    if finished.outcome is Outcome.CANCELLED:
         return None
     may_run_again = spec.effect is not Effect.WRITES or finished.outcome is Outcome.NOT_STARTED
     return jittered(spec.retry, call.retries, chance) if may_run_again else None

@@ -140,10 +140,22 @@ class StepCompleted:
     type: Literal["STEP_COMPLETED"] = "STEP_COMPLETED"
 
 
+RecoveryRule: TypeAlias = Literal[
+    "run", "rerun", "rerun_idempotent", "report", "interrupt", "park", "keep"
+]
+"""`run`: it has certainly done nothing yet. `keep`: it is done, and its result is known. `report`
+and `interrupt`: it gets a result that says what is known. `park`: a person is asked."""
+ProbeFinding: TypeAlias = Literal["done", "not_done", "unknown"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveredCall:
+    """What becomes of a call without a result, and what a probe has found out about it."""
+
     call_id: CallId
-    rule: Literal["run", "rerun", "rerun_idempotent", "report"]
+    rule: RecoveryRule
+    probed: ProbeFinding | None = None
+    """`None`: nobody was asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

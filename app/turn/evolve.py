@@ -7,7 +7,7 @@ not the journal of this turn, which is a fault of ours (`JournalError`).
 from collections.abc import Iterable
 
 from app.turn import events as e
-from app.turn.evolve_calls import call_changed, failing, without_call
+from app.turn.evolve_calls import call_changed, failing, known_undone, without_call
 from app.turn.evolve_model import model_changed
 from app.turn.evolve_stops import stop_changed
 from app.turn.evolve_waits import wait_changed
@@ -119,7 +119,7 @@ def _changed(turn: Turn, event: e.Event) -> Turn:  # noqa: C901, PLR0912 - it on
         case e.InputQueued() | e.InputPromoted() | e.InputWithdrawn():
             return _queue_changed(turn, event)
         case e.StepRecovered():
-            return _recovered(turn)
+            return _recovered(turn, event)
         case e.MessageAdded():
             return _said(turn, event)
         case e.OutputReady(output=output):
@@ -187,7 +187,7 @@ def _said(turn: Turn, event: e.MessageAdded) -> Turn:
     )
 
 
-def _recovered(turn: Turn) -> Turn:
+def _recovered(turn: Turn, event: e.StepRecovered) -> Turn:
     """Nothing is in flight any more; what had been started stays marked by its attempts.
 
     A turn that is opened to go on with a history is READY like any other.
@@ -195,6 +195,8 @@ def _recovered(turn: Turn) -> Turn:
     if isinstance(turn.state, Ready):
         return turn
     if isinstance(turn.state, RunningTools):
-        calls = tuple(replace(call, in_flight=False) for call in turn.state.calls)
+        undone = {each.call_id for each in event.calls if each.probed == "not_done"}
+        ended = tuple(replace(call, in_flight=False) for call in turn.state.calls)
+        calls = tuple(known_undone(call) if call.call_id in undone else call for call in ended)
         return replace(turn, state=ToolsDue(asked_at=turn.state.asked_at, calls=calls))
     return replace(turn, state=ModelDue())

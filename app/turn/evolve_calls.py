@@ -58,7 +58,7 @@ def _attempt_failed(turn: Turn, event: e.ToolAttemptFailed) -> Turn:
         replace(
             call,
             in_flight=False,
-            failures=call.attempt - call.asks,
+            failures=call.attempt - call.asks - call.undone,
             retries=call.retries + 1,
             retry_at=event.retry_at,
             previous_error=event.error,
@@ -73,6 +73,11 @@ def _attempt_failed(turn: Turn, event: e.ToolAttemptFailed) -> Turn:
     if isinstance(turn.state, RunningTools) and any(call.in_flight for call in calls):
         return replace(turn, state=replace(turn.state, calls=calls), counters=counters)
     return replace(turn, state=ToolsDue(asked_at=asked_at(turn), calls=calls), counters=counters)
+
+
+def known_undone(call: OpenCall) -> OpenCall:
+    """All that was tried so far is known to have done nothing."""
+    return replace(call, undone=call.attempt - call.failures - call.asks)
 
 
 def without_call(turn: Turn, call_id: CallId) -> Turn:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from app.turn import events as e
-from app.turn.evolve_calls import asked_at, failing
+from app.turn.evolve_calls import asked_at, failing, known_undone
 from app.turn.ids import CallId
 from app.turn.open_calls import OpenCall
 from app.turn.replacing import replace
@@ -74,8 +74,9 @@ def _decided(call: OpenCall, event: e.ToolApprovalDecided) -> OpenCall:
     approval = Approval(
         stage=event.stage, fingerprint=event.fingerprint, actor_id=event.actor_id, at=event.at
     )
+    known = known_undone(call) if event.stage == "recovery" else call
     return replace(
-        call,
+        known,
         wait=None,
         approvals=(*call.approvals, approval),
         resume="APPROVAL",

@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 from app.turn.agent import Limits
 from app.turn.failures import ModelFailure, RequestRefused
 from app.turn.ids import ActorId, AttemptId, CallId, FailureId, MessageId
+from app.turn.lost_calls import LookedInto
 from app.turn.transcript import ModelAnswer, Outcome, Usage, UserMessage
 from app.turn.waits import ApprovalNeeded, InputNeeded, JudgedCall
 
@@ -315,6 +316,10 @@ class StepLost:
     text: str = ""
     """What is stored of the lost answer, if it was one; see `app.turn.partial.written`."""
     reasoning: str = ""
+    looked_into: tuple[LookedInto, ...] = ()
+    """What is known of the calls that were in flight; of one that is not among them nothing is."""
+    is_cut_off: bool = False
+    """Whether the step is this worker's own, which has ended it: it outlasted its grace."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,6 +36,7 @@ _NOBODY_SAID = (
     "Nobody said in time how the call went. It may or may not have taken effect: "
     "check the current state before you try it again."
 )
+_CUT_OFF = "The call was stopped before it had a result. It may be made again."
 PLACEHOLDERS = frozenset({"toolName", "reason", "callId", "turnId"})
 """What a template may name in braces."""
 
@@ -50,6 +51,9 @@ _BECAUSE: Mapping[InterruptionReason, str] = {
     InterruptionReason.EARLIER_CALL_FAILED: "a call before it failed",
     InterruptionReason.UNANSWERED: "its history does not say how it ended",
     InterruptionReason.WAIT_EXPIRED: "nobody answered in time",
+    InterruptionReason.CUT_OFF: "it did not end in time when it was to be stopped",
+    InterruptionReason.EARLIER_CALL_INTERRUPTED: "a call before it was interrupted",
+    InterruptionReason.GIVEN_UP: "a person gave it up",
 }
 
 
@@ -68,8 +72,11 @@ def interrupted(
         reason: why it is not run, or not to its end.
         source_message_id: the message it is given up for, if it is for one.
     """
-    is_unsure = outcome is Outcome.EXPIRED and call.may_have_had_effect
-    content = _NOBODY_SAID if is_unsure else WORDS[outcome]
+    content = WORDS[outcome]
+    if outcome is Outcome.EXPIRED and call.may_have_had_effect:
+        content = _NOBODY_SAID
+    elif outcome is Outcome.CANCELLED and call.in_flight:
+        content = _CUT_OFF
     result = ToolResult(
         call_id=call.call_id, tool_name=call.tool_name, outcome=outcome, content=content
     )

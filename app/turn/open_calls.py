@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 from app.turn.agent import Effect
 from app.turn.ids import CallId
-from app.turn.waits import Approval, ExternalWait, Wait
+from app.turn.waits import Approval, ApprovalWait, ExternalWait, Wait
 
 Resume: TypeAlias = Literal["NONE", "APPROVAL", "FORM_INPUT", "RETRY"]
 """`RETRY`: an attempt that is known to have failed. `NONE`: neither that nor an answer."""
@@ -37,6 +37,8 @@ class OpenCall:
     """Whom it waits for, if for anybody."""
     asks: int = 0
     """Attempts that ended by asking for an approval or a form: they have done nothing."""
+    undone: int = 0
+    """Attempts of which a probe or a person has said that they have done nothing."""
     approvals: tuple[Approval, ...] = ()
     data: tuple[str, ...] = ()
     """What was filled in for it so far: a JSON object as text for each time, oldest first. Merged,
@@ -59,7 +61,12 @@ class OpenCall:
     @property
     def may_have_run(self) -> bool:
         """Whether there is an attempt whose end is not known."""
-        return self.attempt > self.failures + self.asks
+        return self.attempt > self.failures + self.asks + self.undone
+
+    @property
+    def is_parked(self) -> bool:
+        """Whether a person is to say what became of an attempt whose end nobody knows."""
+        return isinstance(self.wait, ApprovalWait) and self.wait.stage == "recovery"
 
     @property
     def may_have_had_effect(self) -> bool:

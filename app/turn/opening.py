@@ -19,7 +19,10 @@ from app.turn.waits import (
     FormWait,
     InputNeeded,
     Wait,
+    fingerprint_of,
 )
+
+_LONGEST_RESULT = 64 * 1024
 
 
 def wait_for(
@@ -47,6 +50,23 @@ def wait_for(
                 strict=agent.strict_forms,
                 policy=policy,
             )
+
+
+def parked(call: OpenCall, arguments: str, agent: Agent) -> ApprovalWait:
+    """What a call waits for whose last attempt has an end that nobody knows; not open yet.
+
+    Its fingerprint is of that attempt: a card of an earlier one lets no later one run again.
+    """
+    spec = agent.tool(call.tool_name)
+    return ApprovalWait(
+        stage="recovery",
+        content=arguments,
+        fingerprint=fingerprint_of(call.tool_name, f"{call.attempt}\n{arguments}"),
+        attempt=call.attempt,
+        max_result_bytes=_LONGEST_RESULT if spec is None else spec.max_result_bytes,
+        excludes_requester=not agent.requester_may_approve,
+        policy=_policy(spec, agent),
+    )
 
 
 def wait_outside(spec: ToolSpec, arguments: str, agent: Agent) -> ExternalWait:

@@ -19,8 +19,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from app.turn.agent import Agent
+from app.turn.events import RecoveryRule
 from app.turn.ids import CallId, FailureId
-from app.turn.recovery import foreseen
+from app.turn.lost_tools import foreseen
 from app.turn.state import Turn
 from app.turn.states import CallingModel, Completed, Failed, Paused, WaitingForModel
 from app.turn.transcript import (
@@ -45,8 +47,8 @@ Reason: TypeAlias = Literal[
     "running",
     "waiting",
 ]
-Rule: TypeAlias = Literal["run", "rerun", "rerun_idempotent", "report", "wait"]
-"""As in `app.turn.recovery`; `wait`: somebody's answer is still needed, before and after."""
+Rule: TypeAlias = RecoveryRule | Literal["wait"]
+"""As in `app.turn.lost_tools`; `wait`: somebody's answer is still needed, before and after."""
 Known: TypeAlias = Literal[Outcome.UNKNOWN, Outcome.NOT_STARTED]
 """What can be known of a call without a result."""
 
@@ -143,31 +145,32 @@ def of_ended(turn: Turn | None, messages: Sequence[Message]) -> ResumePoint:
             return of_history(messages)
 
 
-def of_active(turn: Turn, *, is_lost: bool) -> ResumePoint:
+def of_active(turn: Turn, agent: Agent | None, *, is_lost: bool) -> ResumePoint:
     """Where a turn can be resumed that has not ended.
 
     Args:
         turn: as it is stored.
+        agent: its own, where its version is there; it knows the rules of its tools.
         is_lost: whether its worker is gone: the claim has run out and was not given up.
     """
     match turn.state:
         case WaitingForModel(record=record, text_kept=text_kept):
             return Resumable(kind=_asked_again(text_kept=text_kept), failure_id=record.failure_id)
         case Paused(text_kept=text_kept):
-            return _on(turn, text_kept=text_kept)
+            return _on(turn, agent, text_kept=text_kept)
         case CallingModel(text_stored=text_stored) if is_lost:
-            return _on(turn, text_kept=text_stored > 0)
+            return _on(turn, agent, text_kept=text_stored > 0)
         case _ if is_lost:
-            return _on(turn, text_kept=False)
+            return _on(turn, agent, text_kept=False)
         case _ if turn.is_at_work:
             return NotResumable(reason="running")
         case _:
             return NotResumable(reason="waiting")
 
 
-def _on(turn: Turn, *, text_kept: bool) -> Resumable:
+def _on(turn: Turn, agent: Agent | None, *, text_kept: bool) -> Resumable:
     """A call that waits for somebody still does (T107, T108)."""
-    rules: Mapping[CallId, Rule] = {call.call_id: call.rule for call in foreseen(turn)}
+    rules: Mapping[CallId, Rule] = {call.call_id: call.rule for call in foreseen(turn, agent)}
     calls = tuple(
         UnansweredCall(
             call_id=call.call_id,

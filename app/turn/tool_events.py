@@ -37,6 +37,8 @@ class ToolCompleted:
     result: ToolResult
     question: str | None = None
     """What the tool asks the user."""
+    known_by: Literal["probe", "person"] | None = None
+    """Who has said that an attempt whose end was unknown has come to this; `None`: the tool."""
     type: Literal["TOOL_COMPLETED"] = "TOOL_COMPLETED"
 
 
@@ -125,7 +127,10 @@ class ExternalToolRequested:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolPutAside:
-    """The tool has asked for something and done nothing; others of its round come first."""
+    """Somebody is to be asked, and others of its round come first.
+
+    The tool has asked for something and done nothing, or it is not known what it has done.
+    """
 
     call_id: CallId
     wait: ApprovalWait | FormWait

@@ -54,6 +54,9 @@ class InterruptionReason(StrEnum):
     EARLIER_CALL_FAILED = "earlier_call_failed"
     UNANSWERED = "unanswered"
     WAIT_EXPIRED = "wait_expired"
+    CUT_OFF = "cut_off"
+    EARLIER_CALL_INTERRUPTED = "earlier_call_interrupted"
+    GIVEN_UP = "given_up"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,9 +19,10 @@ from app.turn.agent import WaitPolicy
 from app.turn.ids import ActorId, CallId
 from app.turn.status import Status, SuspensionType
 
-ApprovalStage: TypeAlias = Literal["policy", "tool"]
+ApprovalStage: TypeAlias = Literal["policy", "tool", "recovery"]
 """`policy`: asked before the tool is entered. `tool`: asked by the tool itself, for a concrete
-request. Neither takes the place of the other (seed rule AF-96)."""
+request. `recovery`: asked of an attempt whose end nobody knows, which may then be made again. None
+takes the place of another (seed rule AF-96)."""
 OnOversize: TypeAlias = Literal["refuse", "truncate"]
 
 
@@ -37,6 +38,10 @@ class ApprovalWait:
     """SHA-256 of what is approved, 64 hex digits."""
     message: str | None = None
     """Why it is asked, in the words of the policy or the tool."""
+    attempt: int | None = None
+    """Of the stage `recovery`: the attempt whose end nobody knows. Else `None`."""
+    max_result_bytes: int = 0
+    """Of the stage `recovery`: the longest result in UTF-8 that may be said to have come of it."""
     excludes_requester: bool = False
     """Whether whoever began the turn may not approve."""
     policy: WaitPolicy = field(default_factory=WaitPolicy)

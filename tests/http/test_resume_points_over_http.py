@@ -9,7 +9,7 @@ from app.turn.actions import actions
 from app.turn.resume_point import Resumable, ResumePoint, of_active, of_ended
 from tests.support.told_over_http import ToldOverHttp
 from tests.support.transitions import STATES
-from tests.support.turns import Told
+from tests.support.turns import Told, an_agent
 from tests.support.world import World
 from tests.support.world import here as here  # noqa: PLC0414 - a fixture
 
@@ -33,7 +33,7 @@ def test_case_81_asking_tells_what_the_core_says_and_changes_nothing(
 
 def _point_of(told: Told) -> ResumePoint:
     if not told.turn.is_terminal:
-        return of_active(told.turn, is_lost=False)
+        return of_active(told.turn, an_agent(), is_lost=False)
     return of_ended(told.turn, [told.transcript[place] for place in sorted(told.transcript)])
 
 

@@ -26,6 +26,8 @@ class _Call:
     may_be_entered: bool = True
     is_refused: bool = False
     was_outside: bool = False
+    is_to_be_asked_about: bool = False
+    """Whether a person is to say what became of it."""
     approved: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
 
     @property
@@ -59,12 +61,8 @@ class _Round:
                 self._entered(self.calls[call_id])
             case e.ToolAttemptFailed(call_id=call_id):
                 self.calls[call_id].in_flight, self.calls[call_id].may_be_entered = False, True
-            case e.StepRecovered():
-                for call in self.calls.values():
-                    call.may_be_entered &= not call.in_flight or call.effect is not Effect.WRITES
-                    call.in_flight = False
-            case e.ExternalToolCancelRequested(call_id=call_id):
-                self.to_be_told.remove(call_id)
+            case e.StepRecovered() | e.ExternalToolCancelRequested():
+                self._recovered(event)
             case (
                 e.ToolCompleted()
                 | e.ToolFailed()
@@ -77,6 +75,26 @@ class _Round:
                 self._closed(event)
             case _:
                 self._read_of_waits(event)
+
+    def _recovered(self, event: e.StepRecovered | e.ExternalToolCancelRequested) -> None:
+        if isinstance(event, e.ExternalToolCancelRequested):
+            self.to_be_told.remove(event.call_id)
+            return
+        told: dict[str, e.RecoveredCall] = {each.call_id: each for each in event.calls}
+        for call_id, call in self.calls.items():
+            if call.in_flight:
+                self._lost(call, told[call_id])
+
+    def _lost(self, call: _Call, told: e.RecoveredCall) -> None:
+        """Nobody knows how it has ended, unless somebody has looked."""
+        call.in_flight = False
+        is_known = told.probed == "not_done"
+        may_be_run_again = told.rule in {"rerun", "rerun_idempotent"}
+        assert not (may_be_run_again and call.effect is Effect.WRITES), "what writes is run again"
+        assert told.rule != "run" or is_known, "run, as if it had never begun"
+        assert (told.rule == "keep") == (told.probed == "done")
+        call.may_be_entered = is_known or may_be_run_again
+        call.is_to_be_asked_about = told.rule == "park"
 
     def _entered(self, call: _Call) -> None:
         assert call.waits_for is None, "entered while it waits"
@@ -99,6 +117,8 @@ class _Round:
                 self.to_be_told += [result.call_id] if call.is_outside else []
             case e.ExternalToolCompleted(result=result) | e.ExternalToolFailed(result=result):
                 self.calls.pop(result.call_id).answered("external")
+            case e.ToolCompleted(result=result, known_by="person"):
+                self.calls.pop(result.call_id).answered("approval")
             case e.ToolCompleted(result=result) | e.ToolFailed(result=result):
                 assert self.calls.pop(result.call_id).waits_for is None
             case e.ToolRejected(result=result):
@@ -112,6 +132,7 @@ class _Round:
         match event:
             case e.ToolApprovalRequested(call_id=call_id, wait=wait):
                 call = self.calls[call_id]
+                assert call.is_to_be_asked_about == (wait.stage == "recovery")
                 assert (wait.stage, wait.fingerprint) not in call.approved, "asked for twice"
                 self._asked(call)
                 call.opened("approval")
@@ -125,14 +146,12 @@ class _Round:
                 call.was_outside = True
                 self.entered += 1
             case e.ToolPutAside(call_id=call_id):
-                assert self.calls[call_id].in_flight, "only a tool that runs can ask"
-                self._asked(self.calls[call_id])
-                self.calls[call_id].is_aside = True
-            case e.ToolApprovalDecided(call_id=call_id):
                 call = self.calls[call_id]
-                call.answered("approval")
-                call.approved |= {(event.stage, event.fingerprint)} if event.is_approved else set()
-                call.is_refused = not event.is_approved
+                assert call.in_flight or call.is_to_be_asked_about, "only what has begun can ask"
+                self._asked(call)
+                call.is_aside = True
+            case e.ToolApprovalDecided(call_id=call_id):
+                self._decided(self.calls[call_id], event)
             case e.ToolInputReceived(call_id=call_id):
                 self.calls[call_id].answered("form")
             case e.WaitExpired(call_id=str(call_id)):
@@ -142,6 +161,14 @@ class _Round:
                 call.is_expired = True
             case _:
                 self._check_told(event)
+
+    def _decided(self, call: _Call, event: e.ToolApprovalDecided) -> None:
+        call.answered("approval")
+        call.approved |= {(event.stage, event.fingerprint)} if event.is_approved else set()
+        call.is_refused = not event.is_approved
+        if event.stage == "recovery":  # somebody knows that it is not done
+            call.is_to_be_asked_about = False
+            call.may_be_entered = event.is_approved
 
     def _check_told(self, event: Event) -> None:
         if isinstance(event, e.TurnSuspended) and event.call_id is not None:

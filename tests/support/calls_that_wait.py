@@ -13,6 +13,7 @@ from tests.support.turns import (
     QUESTION,
     REFUND,
     SHIP,
+    WIRE,
     WRITES,
     Told,
     a_call,
@@ -58,6 +59,15 @@ WAITS_OF_CALLS: Mapping[str, Callable[[], Told]] = {
     "WAITING_FOR_APPROVAL, a tool asks": lambda: asked_for(a_call("A", WRITES)).finished(
         "A", needs=an_approval()
     ),
+    "WAITING_FOR_APPROVAL, nobody knows how a call has ended": lambda: asked_for(
+        a_call("A", WIRE), a_call("B")
+    ).lost(),
+    "RUNNING, a call is to be run again that was not done": lambda: (
+        asked_for(a_call("A", WIRE)).lost().approved("A")
+    ),
+    "RUNNING, a tool is begun, nobody knows how the one behind it has ended": lambda: asked_for(
+        a_call("A"), a_call("B", WIRE)
+    ).lost(),
     "RUNNING, an approved tool is due": lambda: asked_for(a_call("A", REFUND)).approved("A"),
     "RUNNING, a tool is begun with an approval that it asked for": lambda: (
         asked_for(a_call("A", WRITES)).finished("A", needs=an_approval()).approved("A").begun()

@@ -26,7 +26,8 @@ Of calls that wait for somebody (`tests.support.call_histories`):
 14. A call has one wait at a time, an answer of its kind ends it, and its time is over once.
 15. A tool is entered only when nothing is open for its call, and never after a no.
 16. What was approved is not asked for again.
-17. A tool that writes is entered again only after it has asked, or said that nothing was done.
+17. A tool that writes is entered again only after it has asked, or somebody has said that nothing
+    was done: the tool, its probe or a person. Any tool only where the recovery says so.
 18. A call is asked for outside once, and a request to stop it follows exactly where it got its
     result from somebody else.
 19. A tool that asks gives its entry back; what is asked for outside counts as entered.

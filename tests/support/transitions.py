@@ -11,6 +11,7 @@ from app.turn.decide_queue import MOST_QUEUED
 from app.turn.errors import Rejected
 from app.turn.evolve import advance
 from app.turn.ids import ActorId, CallId, FailureId, MessageId
+from app.turn.lost_calls import FoundDone
 from app.turn.state import Turn
 from app.turn.transcript import (
     ImagePart,
@@ -26,10 +27,12 @@ from tests.support.turns import (
     BARRING,
     FITS,
     FLAKY,
+    MAIL,
     MISFITS,
     OVERLOADED,
     QUOTA,
     REFUSED,
+    WIRE,
     WRITES,
     Told,
     a_call,
@@ -94,6 +97,15 @@ STATES: Mapping[str, Callable[[], Told]] = {
     "RETRY_SCHEDULED, of a tool, due": lambda: _flaky().later(minutes=2),
     "RUNNING, a tool is begun whose error is tried again": lambda: (
         Told().begun().answered(an_answer("", a_call("A", FLAKY)))
+    ),
+    "RUNNING, a tool is begun that a person is asked about": lambda: (
+        Told().begun().answered(an_answer("", a_call("A", WIRE), a_call("B")))
+    ),
+    "RUNNING, tools are begun that are given up together": lambda: (
+        Told().begun().answered(an_answer("", a_call("A", MAIL), a_call("B"), a_call("C", WRITES)))
+    ),
+    "RUNNING, the last tool is begun, of an agent that replays nothing": lambda: (
+        Told(replace(an_agent(), never_replay=True)).begun().answered(an_answer("", a_call("A")))
     ),
     "RUNNING, a tool is begun that bars the one behind it": lambda: (
         Told().begun().answered(an_answer("", a_call("A", BARRING), a_call("B", WRITES)))
@@ -299,11 +311,14 @@ INPUTS: Mapping[str, Given] = {
     "worker: step dropped": lambda told: i.StepAbandoned(
         attempt_id=told.attempt, text=told.written[0]
     ),
-    "worker: step found lost": lambda told: i.StepLost(
-        attempt_id=told.attempt, next_attempt_id=told.draw(), text=told.written[0]
+    "worker: tool stopped": _finished(Outcome.CANCELLED),
+    "worker: step found lost": lambda told: told.loss(),
+    "worker: step found lost, hooks come first": lambda told: told.loss(hooks_first=True),
+    "worker: step found lost, a probe says it is done": lambda told: told.loss(
+        {"A": FoundDone(content="done")}
     ),
-    "worker: step found lost, hooks come first": lambda told: i.StepLost(
-        attempt_id=told.attempt, next_attempt_id=None, text=told.written[0]
+    "worker: step found lost, a probe says it is not done": lambda told: told.loss(
+        {"A": "not_done"}
     ),
 }
 

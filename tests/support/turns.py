@@ -1,5 +1,6 @@
 """Builders for turns in any state, made the only honest way: by telling the core what happened."""
 
+from collections.abc import Mapping
 from copy import copy, deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -12,6 +13,7 @@ from app.turn.agent import (
     Limits,
     OnError,
     OnModelFailure,
+    OnUnknown,
     OpenWaits,
     RetryPolicy,
     ToolSpec,
@@ -36,6 +38,8 @@ from app.turn.ids import (
 )
 from app.turn.journal import added_message
 from app.turn.judging import needs_judging
+from app.turn.lost_calls import Finding, LookedInto
+from app.turn.lost_tools import looked_at
 from app.turn.open_calls import OpenCall
 from app.turn.partial import written
 from app.turn.start import start, succeed
@@ -86,6 +90,17 @@ VITAL = ToolSpec(
 )
 
 
+WIRE = ToolSpec(name="wire", description="", parameters="{}", on_unknown=OnUnknown.PARK)
+MAIL = ToolSpec(name="mail", description="", parameters="{}", on_unknown=OnUnknown.INTERRUPT)
+COUNT = ToolSpec(
+    name="count",
+    description="",
+    parameters="{}",
+    effect=Effect.READS,
+    on_unknown=OnUnknown.INTERRUPT,
+    after_interrupt="independent",
+)
+CHARGE = ToolSpec(name="charge", description="", parameters="{}", has_probe=True)
 SHIP = ToolSpec(name="ship", description="", parameters="{}", kind="external", max_result_bytes=99)
 REFUND = ToolSpec(name="refund", description="", parameters="{}", needs_approval=True)
 QUESTION = ToolSpec(name="request_user_input", description="", parameters="{}", kind="input")
@@ -116,7 +131,11 @@ def an_agent(
         version=AgentVersion("1"),
         instructions="",
         model=None,
-        tools=(READS, IDEMPOTENT, WRITES, FLAKY, VITAL, BARRING, SHIP, REFUND, QUESTION),
+        tools=(
+            *(READS, IDEMPOTENT, WRITES, FLAKY, VITAL, BARRING),
+            *(WIRE, MAIL, COUNT, CHARGE),
+            *(SHIP, REFUND, QUESTION),
+        ),
         retry=retry or RetryPolicy(),
         limits=limits or Limits(),
         on_model_failure=on_model_failure,
@@ -358,21 +377,36 @@ class Told:
             i.UserAsked(attempt_id=self.turn.attempt_in_flight, question=question, heard=heard)
         )
 
-    def lost(self) -> Self:
-        text, reasoning = self.written
-        return self.tell(
-            i.StepLost(
-                attempt_id=self.attempt,
-                next_attempt_id=self.draw(),
-                text=text,
-                reasoning=reasoning,
-            )
-        )
-
     @property
     def written(self) -> tuple[str, str]:
         """What is stored of the answer in flight."""
         return written(self.events, self.attempt)
+
+    def lost(self, **findings: Finding | None) -> Self:
+        """Its worker is gone; what probes of calls have found, by call."""
+        return self.tell(self.loss(findings))
+
+    def loss(
+        self, findings: Mapping[str, Finding | None] | None = None, *, hooks_first: bool = False
+    ) -> i.StepLost:
+        """The report of a faithful shell that it has found the step lost."""
+        text, reasoning = self.written
+        return i.StepLost(
+            attempt_id=self.attempt,
+            next_attempt_id=None if hooks_first else self.draw(),
+            text=text,
+            reasoning=reasoning,
+            looked_into=tuple(
+                LookedInto(
+                    call_id=call.call_id, arguments="{}", finding=(findings or {}).get(call.call_id)
+                )
+                for call in looked_at(self.turn)
+            ),
+        )
+
+    def cut_off(self) -> Self:
+        """What is in flight has outlasted its grace, and nobody knows how it ended."""
+        return self.tell(replace(self.loss(), is_cut_off=True))
 
     def cancelled(self) -> Self:
         return self.tell(i.Cancel())

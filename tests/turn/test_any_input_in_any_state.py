@@ -31,6 +31,8 @@ from app.turn.errors import Rejected
 from app.turn.events import Event, ToolInputReceived
 from app.turn.failures import FailureType, ModelFailure
 from app.turn.ids import AttemptId, CallId, FailureId, MessageId
+from app.turn.lost_calls import Finding, FoundDone, LookedInto
+from app.turn.lost_tools import looked_at
 from app.turn.next_step import RecoverLostStep, Rest, next_step
 from app.turn.open_calls import OpenCall
 from app.turn.state import Turn
@@ -130,6 +132,7 @@ agents = st.builds(
     partial_output=st.sampled_from(["keep", "keep", "drop"]),
     on_truncated=st.sampled_from(["complete", "continue"]),
     max_continuations=st.integers(1, 2),
+    never_replay=st.booleans(),
 )
 TOOLS = [tool.name for tool in an_agent().tools]
 found_out: Sequence[Judgement] = (
@@ -169,6 +172,7 @@ failures = st.builds(
     retryable=st.booleans(),
     withheld_tools=st.sampled_from([(), ("look_up",)]),
 )
+findings = st.sampled_from([None, None, "unknown", "not_done", FoundDone(content="done")])
 questions = st.sampled_from([None, None, None, "which one?"])
 attempts = st.sampled_from(["current", "current", "current", "stale"])
 requests = st.one_of(
@@ -292,18 +296,11 @@ class AnyInputInAnyState(RuleBasedStateMachine):
             case Rest():
                 assert self._begun(*judged) == ()
             case RecoverLostStep():
-                self._lost(self.told.attempt, self._draw())
+                self._report(self.told.loss())
             case _:
                 is_all = len(judged) == len(self.told.judged)
                 assert self._begun(*judged) or not is_all
                 assert self._is_in_flight_or_rests() or not is_all, "it would be asked for ever"
-
-    def _lost(self, attempt_id: AttemptId, fresh: AttemptId | None) -> None:
-        """A faithful shell reads what is stored of the answer."""
-        text, reasoning = self.told.written
-        self._report(
-            i.StepLost(attempt_id=attempt_id, next_attempt_id=fresh, text=text, reasoning=reasoning)
-        )
 
     def _is_in_flight_or_rests(self) -> bool:
         turn = self.told.turn
@@ -376,7 +373,9 @@ class AnyInputInAnyState(RuleBasedStateMachine):
 
     @rule(
         done=st.lists(st.sampled_from(["A", "B", "C", "a1-0", "other"]), max_size=3),
-        outcome=st.sampled_from([Outcome.COMPLETED, Outcome.ERROR, Outcome.NOT_STARTED]),
+        outcome=st.sampled_from(
+            [Outcome.COMPLETED, Outcome.ERROR, Outcome.NOT_STARTED, Outcome.CANCELLED]
+        ),
         attempt=attempts,
         question=questions,
         needed=st.none() | needs,
@@ -410,9 +409,37 @@ class AnyInputInAnyState(RuleBasedStateMachine):
             )
         )
 
-    @rule(attempt=attempts, hooks=st.booleans())
-    def a_worker_dies(self, attempt: str, *, hooks: bool) -> None:
-        self._lost(self._attempt(attempt), None if hooks else self._draw())
+    @rule(
+        attempt=attempts,
+        hooks=st.booleans(),
+        found=st.lists(findings, min_size=4, max_size=4),
+        is_cut_off=st.booleans(),
+        is_looked_into=st.sampled_from([True, True, True, False]),
+    )
+    def a_worker_dies(
+        self,
+        attempt: str,
+        found: list[Finding | None],
+        *,
+        hooks: bool,
+        is_cut_off: bool,
+        is_looked_into: bool,
+    ) -> None:
+        lost = looked_at(self.told.turn) if is_looked_into else ()
+        text, reasoning = self.told.written
+        self._report(
+            i.StepLost(
+                attempt_id=self._attempt(attempt),
+                next_attempt_id=None if hooks else self._draw(),
+                looked_into=tuple(
+                    LookedInto(call_id=call.call_id, arguments="{}", finding=finding)
+                    for call, finding in zip(lost, found, strict=False)
+                ),
+                is_cut_off=is_cut_off,
+                text=text,
+                reasoning=reasoning,
+            )
+        )
 
     @rule(attempt=attempts, crash=st.booleans(), more=st.sampled_from(["", "and"]))
     def a_step_ends_badly(self, attempt: str, more: str, *, crash: bool) -> None:

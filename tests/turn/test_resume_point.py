@@ -125,24 +125,28 @@ def test_case_78_calls_decide_before_the_stop_reason(stop: StopReason) -> None:
 
 
 def test_case_81_a_turn_at_work_is_running() -> None:
-    assert of_active(Told().turn, is_lost=False) == NotResumable(reason="running")
-    assert of_active(Told().begun().turn, is_lost=False) == NotResumable(reason="running")
+    assert of_active(Told().turn, an_agent(), is_lost=False) == NotResumable(reason="running")
+    assert of_active(Told().begun().turn, an_agent(), is_lost=False) == NotResumable(
+        reason="running"
+    )
 
 
 def test_a_turn_on_hold_waits() -> None:
-    assert of_active(Told(held=True).turn, is_lost=False) == NotResumable(reason="waiting")
+    assert of_active(Told(held=True).turn, an_agent(), is_lost=False) == NotResumable(
+        reason="waiting"
+    )
 
 
 def test_a_turn_that_asks_its_user_waits() -> None:
     told = Told().begun().asked()
 
-    assert of_active(told.turn, is_lost=False) == NotResumable(reason="waiting")
+    assert of_active(told.turn, an_agent(), is_lost=False) == NotResumable(reason="waiting")
 
 
 def test_a_turn_that_waits_for_its_model_is_resumed_by_its_failure() -> None:
     told = Told().begun().gave_up(QUOTA)
 
-    point = of_active(told.turn, is_lost=False)
+    point = of_active(told.turn, an_agent(), is_lost=False)
 
     assert point == Resumable(kind="CALL_MODEL", failure_id=FailureId("f1"))
 
@@ -150,19 +154,21 @@ def test_a_turn_that_waits_for_its_model_is_resumed_by_its_failure() -> None:
 def test_a_turn_whose_model_broke_off_begins_its_answer_again() -> None:
     told = Told().begun().gave_up(QUOTA, text="Half of")
 
-    point = of_active(told.turn, is_lost=False)
+    point = of_active(told.turn, an_agent(), is_lost=False)
 
     assert point == Resumable(kind="RETRY_RESPONSE", failure_id=FailureId("f1"))
 
 
 def test_a_paused_turn_goes_on_with_its_model() -> None:
-    assert of_active(Told().paused().turn, is_lost=False) == Resumable(kind="CALL_MODEL")
+    assert of_active(Told().paused().turn, an_agent(), is_lost=False) == Resumable(
+        kind="CALL_MODEL"
+    )
 
 
 def test_a_turn_that_was_paused_while_it_wrote_begins_its_answer_again() -> None:
     told = Told().begun().wrote("Half of").paused()
 
-    assert of_active(told.turn, is_lost=False) == Resumable(kind="RETRY_RESPONSE")
+    assert of_active(told.turn, an_agent(), is_lost=False) == Resumable(kind="RETRY_RESPONSE")
 
 
 def test_case_66_the_calls_of_a_lost_round_are_named_with_what_becomes_of_them() -> None:
@@ -172,7 +178,7 @@ def test_case_66_the_calls_of_a_lost_round_are_named_with_what_becomes_of_them()
     )
     told = Told(agent).begun().answered(answer).finished("c1")
 
-    point = of_active(told.turn, is_lost=True)
+    point = of_active(told.turn, an_agent(), is_lost=True)
 
     assert isinstance(point, Resumable)
     assert point.kind == "RECOVER_TOOLS"
@@ -186,9 +192,9 @@ def test_case_66_the_calls_of_a_lost_round_are_named_with_what_becomes_of_them()
 def test_a_lost_call_of_the_model_is_made_again() -> None:
     told = Told().begun()
 
-    assert of_active(told.turn, is_lost=True) == Resumable(kind="CALL_MODEL")
+    assert of_active(told.turn, an_agent(), is_lost=True) == Resumable(kind="CALL_MODEL")
     told.wrote("Half of")
-    assert of_active(told.turn, is_lost=True) == Resumable(kind="RETRY_RESPONSE")
+    assert of_active(told.turn, an_agent(), is_lost=True) == Resumable(kind="RETRY_RESPONSE")
 
 
 # --- Turns with calls that wait for somebody -----------------------------------------------------
@@ -198,7 +204,7 @@ def test_a_lost_call_of_the_model_is_made_again() -> None:
 def test_what_waits_waits_and_what_runs_runs_whoever_else_is_waited_for(state: str) -> None:
     turn = WAITS_OF_CALLS[state]().turn
 
-    point = of_active(turn, is_lost=False)
+    point = of_active(turn, an_agent(), is_lost=False)
 
     if turn.status is Status.PAUSED:
         assert isinstance(point, Resumable)
@@ -211,7 +217,7 @@ def test_what_waits_waits_and_what_runs_runs_whoever_else_is_waited_for(state: s
 def test_cases_107_and_108_a_call_that_waits_goes_on_waiting(state: str) -> None:
     turn = WAITS_OF_CALLS[state]().turn
 
-    point = of_active(turn, is_lost=True)
+    point = of_active(turn, an_agent(), is_lost=True)
 
     if isinstance(point, Resumable):
         waits = {call.call_id for call in turn.open_calls if call.wait is not None}
@@ -222,7 +228,7 @@ def test_a_paused_turn_names_the_call_that_waits_beside_the_one_that_is_due() ->
     told = together(a_call("A", SHIP), a_call("B", WRITES)).paused()
     told.finished("B", needs=an_approval())
 
-    point = of_active(told.turn, is_lost=False)
+    point = of_active(told.turn, an_agent(), is_lost=False)
 
     assert told.turn.status is Status.PAUSED
     assert isinstance(point, Resumable)
