@@ -242,6 +242,13 @@ class Settings(BaseSettings):
         le=60,
         description="How often a worker looks for work it was not told of.",
     )
+    tool_grace_seconds: float = Field(
+        default=30.0,
+        ge=0,
+        le=3_600,
+        description="How long tools in flight may go on when their turn is paused or cancelled, "
+        "or their worker is to stop; then they are ended.",
+    )
     keep_text_pieces_hours: float = Field(
         default=1.0,
         ge=0,

@@ -56,7 +56,6 @@ from app.workers.sweeper import Sweeper
 _CLOCK_SECONDS = 60.0
 _FORGET_SECONDS = 3_600.0
 _TIDY_SECONDS = 60.0
-_GRACE_SECONDS = 10.0
 _GIVE_UP_SHARE = 2 / 3  # of the lease: with 15 s, an owner without a renewal stops after 10
 
 _log = structlog.get_logger(__name__)
@@ -224,7 +223,7 @@ def _worker(
         catalog=services.catalog,
         caller=ModelCaller(models=models, live_text=services.live_text),
         new_id=new_id,
-        grace_seconds=_GRACE_SECONDS,
+        grace_seconds=settings.tool_grace_seconds,
     )
     return Worker(
         name=name,

@@ -83,7 +83,9 @@ def event_data(  # noqa: C901, PLR0912 - it only routes
             return _failure_data(event, reader)
         case e.ToolAttemptFailed():
             return _attempt_failed(event)
-        case e.ToolCompleted() | e.ToolFailed() | e.ToolRejected() | e.ExternalToolCompleted():
+        case e.ToolCompleted(known_by=known_by):
+            return {"position": event.position} | _result(event.result) | {"knownBy": known_by}
+        case e.ToolFailed() | e.ToolRejected() | e.ExternalToolCompleted():
             return {"position": event.position} | _result(event.result)
         case e.ExternalToolFailed():
             return {"position": event.position} | _result(event.result) | {"code": event.code}
@@ -193,7 +195,10 @@ def _recovered(event: e.StepRecovered) -> dict[str, Any]:
         "kind": event.recovery,
         "attemptId": event.attempt_id,
         "discardFrom": event.discard_from,
-        "calls": [{"callId": call.call_id, "rule": call.rule} for call in event.calls],
+        "calls": [
+            {"callId": call.call_id, "rule": call.rule, "probed": call.probed}
+            for call in event.calls
+        ],
     }
 
 

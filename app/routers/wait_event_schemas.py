@@ -24,6 +24,7 @@ def wait_event_data(  # noqa: C901 - it only routes
                 "arguments": wait.content,
                 "fingerprint": wait.fingerprint,
                 "message": wait.message,
+                "attempt": wait.attempt,
             }
             return _of(event) | asked | _time(wait)
         case e.ToolInputRequested(wait=wait):

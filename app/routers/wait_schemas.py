@@ -45,6 +45,8 @@ class WaitOutput(Output):
     stage: ApprovalStage | None = None
     fingerprint: str | None = None
     """Of what is to be approved; sent back, so that no other request is."""
+    attempt: int | None = None
+    """Of the stage `recovery`: the attempt that was begun and whose end nobody knows."""
     excludes_requester: bool | None = None
     """Whether the conversation's owner may reject the call, and not approve it."""
     message: str | None = None
@@ -55,9 +57,9 @@ class WaitOutput(Output):
     """The JSON Schema that `data` must fit; null where any text is an answer."""
     asked_by: Literal["model", "tool"] | None = None
     max_result_bytes: int | None = None
-    """Of an outside tool's result, in UTF-8."""
+    """Of a result that somebody says, in UTF-8."""
     idempotency_key: str | None = None
-    """For the outside tool: the same however often it is told of the call."""
+    """Of the call: the same over all its attempts, and however often an outside tool is told."""
 
 
 def wait_outputs(turn: Turn, reader: Reader) -> list[WaitOutput]:
@@ -117,7 +119,7 @@ def _of_call(turn: Turn, waited: WaitedFor, call: OpenCall) -> dict[str, Any]:
                 "fingerprint": fingerprint,
                 "excludes_requester": wait.excludes_requester,
             }
-            return known | asked | {"message": wait.message}
+            return known | asked | {"message": wait.message} | _of_attempt(turn, call, wait)
         case FormWait(title=title, form_key=form_key, schema=schema):
             form = {"title": title, "form_key": form_key, "asked_by": wait.asked_by}
             frozen = None if schema is None else orjson.loads(schema)
@@ -126,6 +128,17 @@ def _of_call(turn: Turn, waited: WaitedFor, call: OpenCall) -> dict[str, Any]:
             key = idempotency_key(turn.identity.turn_id, call.call_id)
             errand = {"arguments": arguments, "max_result_bytes": most, "idempotency_key": key}
             return known | errand
+
+
+def _of_attempt(turn: Turn, call: OpenCall, wait: ApprovalWait) -> dict[str, Any]:
+    """What is known of an attempt whose end is not: enough to look it up where it was made."""
+    if wait.attempt is None:
+        return {}
+    return {
+        "attempt": wait.attempt,
+        "max_result_bytes": wait.max_result_bytes,
+        "idempotency_key": idempotency_key(turn.identity.turn_id, call.call_id),
+    }
 
 
 _FOR_EVER: dict[str, Any] = {"timeout_millis": None, "expires_at": None, "on_expiry": None}

@@ -74,7 +74,7 @@ def _waits(turn: Turn, call_id: CallId) -> bool:
 
 
 def _check(services: Services, caller: Caller, given: CallCommand) -> Check | None:
-    if isinstance(given, ApproveTool):
+    if isinstance(given, ApproveTool | GiveToolResult):
         return partial(_is_not_excluded, services, caller, given.call_id)
     return None
 
@@ -83,6 +83,8 @@ async def _is_not_excluded(
     services: Services, caller: Caller, call_id: CallId, commit: Commit
 ) -> None:
     """Raises `RequesterMayNotApprove` where whoever has asked may not approve.
+
+    Nor may they say what has come of a call whose end nobody knows: it would stand for a result.
 
     Those are the owner of the conversation, and everybody who has said something in it: an operator
     may speak in a conversation of somebody else's, and is no second pair of eyes then.

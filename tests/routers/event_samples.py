@@ -96,7 +96,7 @@ SAMPLES: tuple[e.Event, ...] = (
     e.StepRecovered(
         attempt_id=ATTEMPT,
         recovery="RECOVER_TOOLS",
-        calls=(e.RecoveredCall(call_id=CALL, rule="rerun"),),
+        calls=(e.RecoveredCall(call_id=CALL, rule="rerun", probed="unknown"),),
     ),
     e.TurnSuspended(suspension_type="MODEL", record=RECORD, requested_at=AT, next_runnable_at=None),
     e.RetryWasScheduled(retry_count=1, due_at=AT + timedelta(seconds=20)),

@@ -1,11 +1,16 @@
 """An orderly stop: tools in flight end, nothing more begins, and what is not done is said so."""
 
 import asyncio
+import threading
+from contextlib import suppress
+
+import pytest
 
 from app.ports import Tool
 from app.settings import Settings
 from app.tools import tool
 from app.turn.agent import Limits
+from app.turn.inputs import Pause, Resume
 from app.turn.states import ModelDue, ToolsDue
 from app.turn.status import Status
 from app.turn.transcript import Outcome
@@ -141,3 +146,166 @@ async def test_a_model_call_is_dropped_at_once_and_made_again_by_the_next_worker
     assert model.left.is_set()
     assert record.turn.status is Status.COMPLETED
     assert record.types.count("STEP_RECOVERED") == 1
+
+
+# --- Tools that do not end by themselves ---------------------------------------------------------
+
+
+class Endless:
+    """Tools that begin and do not end by themselves, and what was seen of them."""
+
+    def __init__(self) -> None:
+        self.entered = asyncio.Event()
+        self.left = asyncio.Event()
+        self.never = asyncio.Event()
+        self.in_a_thread = threading.Event()
+
+    async def wait(self) -> str:
+        self.entered.set()
+        try:
+            await self.never.wait()
+        finally:
+            self.left.set()
+        return "ended"
+
+    def tool(self, name: str) -> Tool:
+        @tool(effect="reads")
+        async def look_up() -> str:
+            return await self.wait()
+
+        @tool(effect="idempotent")
+        async def book() -> str:
+            return await self.wait()
+
+        @tool(effect="writes")
+        async def pay() -> str:
+            return await self.wait()
+
+        @tool(effect="idempotent")
+        def book_in_a_thread() -> str:
+            self.entered.set()
+            self.in_a_thread.wait()
+            return "booked"
+
+        @tool(effect="writes")
+        async def deaf() -> str:
+            self.entered.set()
+            while not self.never.is_set():
+                with suppress(asyncio.CancelledError):
+                    await self.never.wait()
+            return "heard at last"
+
+        known: list[Tool] = [look_up, book, pay, book_in_a_thread, deaf]
+        return next(each for each in known if each.spec.name == name)
+
+
+@pytest.mark.parametrize(
+    ("name", "outcome"),
+    [
+        ("look_up", Outcome.CANCELLED),
+        ("book", Outcome.CANCELLED),
+        ("pay", Outcome.UNKNOWN),
+        ("deaf", Outcome.UNKNOWN),
+    ],
+)
+async def test_case_124_a_cancelled_turn_ends_though_its_tool_does_not(
+    database_dsn: str, settings: Settings, name: str, outcome: Outcome
+) -> None:
+    endless, model = Endless(), Model([[calls(name)], [says("never")]])
+    async with bench(
+        database_dsn, settings, model, [endless.tool(name)], grace_seconds=0.05
+    ) as one:
+        turn_id = await one.post()
+        driving = asyncio.create_task(one.drive(await one.claim()))
+        await endless.entered.wait()
+        await one.cancel(turn_id)
+        assert await driving
+        endless.never.set()
+        record = await one.checked(turn_id)
+
+    assert record.turn.status is Status.CANCELLED
+    assert [result.outcome for result in record.results.values()] == [outcome]
+    assert len(model.requests) == 1
+
+
+async def test_a_tool_that_ends_within_its_grace_keeps_its_result(
+    database_dsn: str, settings: Settings
+) -> None:
+    endless, model = Endless(), Model([[calls("pay")], [says("never")]])
+    async with bench(database_dsn, settings, model, [endless.tool("pay")]) as one:
+        turn_id = await one.post()
+        driving = asyncio.create_task(one.drive(await one.claim()))
+        await endless.entered.wait()
+        await one.cancel(turn_id)
+        endless.never.set()
+        await driving
+        record = await one.checked(turn_id)
+
+    assert [result.content for result in record.results.values()] == ["ended"]
+    assert record.turn.status is Status.CANCELLED
+
+
+@pytest.mark.parametrize(
+    ("name", "outcome"), [("look_up", Outcome.CANCELLED), ("pay", Outcome.UNKNOWN)]
+)
+async def test_case_70_a_paused_turn_whose_tool_did_not_end_goes_on_with_the_model(
+    database_dsn: str, settings: Settings, name: str, outcome: Outcome
+) -> None:
+    endless, model = Endless(), Model([[calls(name)], [says("Done.")]])
+    async with bench(
+        database_dsn, settings, model, [endless.tool(name)], grace_seconds=0.05
+    ) as one:
+        turn_id = await one.post()
+        driving = asyncio.create_task(one.drive(await one.claim()))
+        await endless.entered.wait()
+        await one.command(turn_id, Pause())
+        await driving
+        paused = await one.record(turn_id)
+        await one.command(turn_id, Resume())
+        await one.run()
+        record = await one.checked(turn_id)
+
+    assert endless.left.is_set()
+    assert paused.turn.status is Status.PAUSED
+    assert [result.outcome for result in paused.results.values()] == [outcome]
+    assert record.turn.status is Status.COMPLETED
+    assert record.types.count("TOOL_STARTED") == 1
+
+
+async def test_a_thread_goes_on_so_that_not_even_an_idempotent_call_in_it_is_over(
+    database_dsn: str, settings: Settings
+) -> None:
+    endless, model = Endless(), Model([[calls("book_in_a_thread")], [says("never")]])
+    tools = [endless.tool("book_in_a_thread")]
+    async with bench(database_dsn, settings, model, tools, grace_seconds=0.05) as one:
+        turn_id = await one.post()
+        driving = asyncio.create_task(one.drive(await one.claim()))
+        await endless.entered.wait()
+        await one.cancel(turn_id)
+        await driving
+        endless.in_a_thread.set()
+        record = await one.checked(turn_id)
+
+    assert [result.outcome for result in record.results.values()] == [Outcome.UNKNOWN]
+
+
+async def test_an_orderly_stop_ends_a_reading_tool_that_outlasts_its_grace(
+    database_dsn: str, settings: Settings
+) -> None:
+    endless, model, stopping = (
+        Endless(),
+        Model([[calls("look_up")], [says("Done.")]]),
+        asyncio.Event(),
+    )
+    tools = [endless.tool("look_up")]
+    async with bench(database_dsn, settings, model, tools, grace_seconds=0.05) as one:
+        turn_id = await one.post()
+        driving = asyncio.create_task(one.drive(await one.claim(), stopping))
+        await endless.entered.wait()
+        stopping.set()
+        assert not await driving
+        record = await one.checked(turn_id)
+
+    assert [result.outcome for result in record.results.values()] == [Outcome.CANCELLED]
+    assert isinstance(record.turn.state, ModelDue)
+    assert "STEP_RECOVERED" not in record.types
