@@ -1,17 +1,18 @@
 """Tools that can be asked whether a call of theirs has taken effect."""
 
-from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from app.turn.lost_calls import Finding
 
 
-@dataclass(frozen=True, slots=True)
 class Done:
-    """Said by a probe: the call has taken effect, and this is its result."""
+    """Said by a probe: the call has taken effect, and this is its result.
 
-    result: object
-    """As the tool itself would have returned it."""
+    The result is as the tool itself would have returned it.
+    """
+
+    def __init__(self, result: object) -> None:
+        self.result = result
 
 
 @runtime_checkable

@@ -116,6 +116,7 @@ def test_a_policy_is_whatever_can_be_awaited(policy: object) -> None:
         ({"open_waits": "all"}, "open_waits must be 'sequential' or 'together', not 'all'"),
         ({"open_waits": None}, "open_waits must be 'sequential' or 'together', not None"),
         ({"strict_forms": 1}, "strict_forms must be True or False, not 1"),
+        ({"never_replay": None}, "never_replay must be True or False, not None"),
         ({"requester_may_approve": "no"}, "requester_may_approve must be True or False, not 'no'"),
         ({"wait": None}, "wait must be a WaitPolicy, not None"),
         ({"wait": timedelta(1)}, "wait must be a WaitPolicy"),
@@ -208,6 +209,10 @@ def a_tool(**options: object) -> object:
     return cast("Any", tool)(**options)(look)
 
 
+async def found(_key: str) -> None:
+    """A probe that knows nothing."""
+
+
 def an_external_tool(**options: object) -> object:
     def look() -> None:
         """Look."""
@@ -223,6 +228,7 @@ def an_external_tool(**options: object) -> object:
         {"open_waits": "together"},
         {"strict_forms": True},
         {"requester_may_approve": False},
+        {"never_replay": True},
         {"wait": WaitPolicy(timeout=timedelta(hours=1))},
         {"wait": WaitPolicy(timeout=timedelta(hours=2))},
         {"wait": WaitPolicy(on_expiry="fail")},
@@ -231,6 +237,10 @@ def an_external_tool(**options: object) -> object:
         {"forms": [Form(key="address", title="Where to?", schema={"type": "object"})]},
         {"tools": [a_tool()]},
         {"tools": [a_tool(needs_approval=True)]},
+        {"tools": [a_tool(on_unknown="park")]},
+        {"tools": [a_tool(on_unknown="interrupt")]},
+        {"tools": [a_tool(after_interrupt="cascade")]},
+        {"tools": [a_tool(probe=found)]},
         {"tools": [a_tool(wait=WaitPolicy())]},
         {"tools": [a_tool(wait=WaitPolicy(on_expiry="fail"))]},
         {"tools": [an_external_tool()]},

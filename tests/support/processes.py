@@ -42,7 +42,13 @@ class ServingProcess(SignedIn):
 
 @asynccontextmanager
 async def serving(
-    dsn: str, ledger: story.Ledger, provider_url: str, *, lease_seconds: float = 1.0
+    dsn: str,
+    ledger: story.Ledger,
+    provider_url: str,
+    *,
+    lease_seconds: float = 1.0,
+    agents: str = f"{story.__name__}:agents",
+    **more: str,
 ) -> AsyncGenerator[ServingProcess]:
     """A process with the story's agent; what is left of it at the end of the block is killed.
 
@@ -51,6 +57,8 @@ async def serving(
         ledger: where its tools write, and wait behind the gate.
         provider_url: of the OpenAI-compatible provider.
         lease_seconds: how long the turns of a killed process wait; at least 1.
+        agents: as `TURNKEEPER_AGENTS` names them.
+        more: of its environment.
     """
     process = await asyncio.create_subprocess_exec(
         _COMMAND,
@@ -61,7 +69,7 @@ async def serving(
         | {
             "DATABASE_URL": dsn,
             "OPENAI_BASE_URL": provider_url,
-            "TURNKEEPER_AGENTS": f"{story.__name__}:agents",
+            "TURNKEEPER_AGENTS": agents,
             "TURNKEEPER_CLAIM_LEASE_SECONDS": f"{lease_seconds:g}",
             "TURNKEEPER_CLAIM_RENEW_SECONDS": f"{lease_seconds / 3:g}",
             "TURNKEEPER_CLAIM_POLL_SECONDS": "0.2",
@@ -69,6 +77,7 @@ async def serving(
             "TURNKEEPER_PORT": "0",
             "TURNKEEPER_TOKEN": TOKEN,
             story.FOLDER_VARIABLE: str(ledger.folder),
+            **more,
         },
     )
     try:
