@@ -69,6 +69,7 @@ def event_data(  # noqa: C901, PLR0912 - it only routes
         case e.TurnStarted(held=held, queue=queue):
             return {
                 "held": held,
+                "neverReplay": event.never_replay,
                 "queue": [queued_output(queued) for queued in queue],
                 "resumesTurnId": event.resumes_turn_id,
                 "model": event.model,

@@ -116,6 +116,11 @@ class MessageBody(SaidBody):
         default=False,
         description="Opens a turn that no worker takes before `POST /turns/{turnId}/run`.",
     )
+    never_replay: Annotated[bool, Field(strict=True)] = Field(
+        default=False,
+        description="Opens a turn of which no tool that a crash finds at work is run again by "
+        "itself, whatever its agent allows.",
+    )
     when_running: WhenRunning = Field(
         default="reject",
         description="While the conversation's turn is READY or RUNNING: refuse the message, let it "

@@ -92,6 +92,7 @@ def _draft(
         starts=starts,
         when_running=body.when_running,
         hold=body.hold,
+        never_replay=body.never_replay,
     )
 
 

@@ -46,6 +46,10 @@ class Draft:
     hold: bool = False
     """Whether the turn it opens waits for `RUN`; it opens one, then, or is refused (T11a)."""
 
+    never_replay: bool = False
+    """Whether no begun call of the turn it opens is run again by itself; it opens one, or is
+    refused: what is promised to one turn holds for all of it."""
+
     @property
     def action(self) -> str:
         """The command by its name."""
@@ -117,6 +121,7 @@ def opening(
         first_position=found.next_position,
         at=now,
         held=draft.hold,
+        never_replay=draft.never_replay,
         unanswered=unanswered,
     )
     events = in_words_of(agent.agent, fold(events), events)
@@ -143,7 +148,7 @@ def _leaves_room(draft: Draft, turn: Turn) -> None:
     identity = turn.identity
     if draft.agent_id is not None and draft.agent_id != identity.agent_id:
         raise ConversationBusy(turn, f"the conversation's turn is agent {identity.agent_id!r}'s")
-    if draft.starts or draft.hold:
+    if draft.starts or draft.hold or draft.never_replay:
         detail = (
             f"turn {identity.turn_id!r} of this conversation is {turn.status}; "
             "another one starts when it has ended"

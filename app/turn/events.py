@@ -111,6 +111,8 @@ class TurnStarted:
     created_at: datetime
     held: bool = False
     """No worker takes the turn before somebody says `RUN`."""
+    never_replay: bool = False
+    """No begun call of it is run again by itself, whatever its agent says."""
     queue: tuple[QueuedInput, ...] = ()
     """What the conversation's turn before this one had in its queue when it ended."""
     resumes_turn_id: TurnId | None = None

@@ -38,6 +38,7 @@ def begin(event: e.TurnStarted) -> Turn:
         next_position=event.first_position,
         created_at=event.created_at,
         queue=event.queue,
+        never_replay=event.never_replay,
         resumes_turn_id=event.resumes_turn_id,
         model=event.model,
     )

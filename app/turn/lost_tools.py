@@ -16,8 +16,9 @@ The rule is the tool's (turn semantics C1); where it names none, that of its eff
                       do, unless its tool wants it otherwise (C2, case 64)
     park              a person is asked: done with this result, not done, or to be given up
 
-No rule runs a call again whose agent replays none. One that waits for somebody is left as it is: a
-question is no crash, and what is outside is not asked for twice (T107, T108, case 112).
+No rule runs a call again whose agent replays none, or whose turn was opened so. One that waits for
+somebody is left as it is: a question is no crash, and what is outside is not asked for twice (T107,
+T108, case 112).
 
 With a message waiting that steers the turn nothing is run again: each is reported (T9). The same in
 a round of which it is decided that the turn fails (T48).
@@ -49,8 +50,8 @@ class Fate:
     """Whether it is given up because of a call before it."""
 
 
-def declared_rule(call: OpenCall, agent: Agent | None) -> OnUnknown:
-    """What its tool and its agent want of a call whose end nobody knows.
+def declared_rule(turn: Turn, call: OpenCall, agent: Agent | None) -> OnUnknown:
+    """What its tool, its agent and its turn want of a call whose end nobody knows.
 
     Where they are not there to say it nothing is run: unknown means no.
     """
@@ -58,7 +59,8 @@ def declared_rule(call: OpenCall, agent: Agent | None) -> OnUnknown:
     if agent is None or spec is None:
         return OnUnknown.REPORT
     rule = spec.on_unknown or UNKNOWN_BY_EFFECT[call.effect]
-    return OnUnknown.REPORT if agent.never_replay and rule in RERUNS else rule
+    is_never = agent.never_replay or turn.never_replay
+    return OnUnknown.REPORT if is_never and rule in RERUNS else rule
 
 
 def foreseen(turn: Turn, agent: Agent | None) -> tuple[e.RecoveredCall, ...]:
@@ -88,7 +90,7 @@ def fates(
         if call.wait is not None:
             continue
         known = looked.get(call.call_id)
-        declared = OnUnknown.REPORT if ends_round else declared_rule(call, agent)
+        declared = OnUnknown.REPORT if ends_round else declared_rule(turn, call, agent)
         rule: e.RecoveryRule = _by_what_is_known(call, known) or declared.value
         if is_behind and rule != "keep":
             rule = "interrupt"

@@ -24,6 +24,7 @@ def start(
     first_position: int,
     at: datetime,
     held: bool = False,
+    never_replay: bool = False,
     unanswered: Sequence[UnansweredCall] = (),
 ) -> tuple[e.Event, ...]:
     """A READY turn opened by a user's message.
@@ -34,12 +35,19 @@ def start(
         first_position: the first free place in the conversation's transcript; from 0.
         at: now.
         held: whether no worker takes the turn before it is told to run (T11a).
+        never_replay: whether no begun call of it is run again by itself.
         unanswered: calls at the history's end that nobody has answered; they are, before the
             message is said (seed rule ZA-11).
     """
     answers = _answers(unanswered, first_position)
     return (
-        e.TurnStarted(identity=identity, first_position=first_position, created_at=at, held=held),
+        e.TurnStarted(
+            identity=identity,
+            first_position=first_position,
+            created_at=at,
+            held=held,
+            never_replay=never_replay,
+        ),
         *answers,
         e.MessageAdded(position=first_position + len(answers), message=message),
     )

@@ -54,6 +54,8 @@ class Turn:
     """Time spent on hold and in blocked states, as far as that has ended."""
     counters: Counters = field(default_factory=Counters)
     usage: Usage = field(default_factory=Usage)
+    never_replay: bool = False
+    """As of an agent; a turn may only be stricter than its own."""
     is_repaired: bool = False
     """The model was told that an answer does not fit the agent's output type; it is told once."""
     output: str | None = None

@@ -77,6 +77,14 @@ def filled_search(sku: str, context: ToolContext) -> dict[str, object]:
     return {"orders": 148, "sku": sku, "period": period}
 
 
+@tool(name="orders_search", effect="writes", on_unknown="park")
+async def parking_search(sku: str, context: ToolContext) -> dict[str, object]:
+    """Count the orders of a product; the first attempt goes on until its process dies."""
+    if context.attempt == 1:
+        await asyncio.Event().wait()
+    return {"sku": sku, "orders": 148}
+
+
 @external_tool(name="orders_search")
 def outside_search(sku: str) -> str:
     """Have somebody count the orders of a product by hand."""
@@ -100,6 +108,7 @@ agents = [
     Agent(id="asking", instructions=_INSTRUCTIONS, tools=(asking_search, stock)),
     Agent(id="approving", instructions=_INSTRUCTIONS, tools=(approved_search, stock)),
     Agent(id="filling", instructions=_INSTRUCTIONS, tools=(filled_search, stock), forms=(_PERIOD,)),
+    Agent(id="parking", instructions=_INSTRUCTIONS, tools=(parking_search, stock)),
     Agent(id="outside", instructions=_INSTRUCTIONS, tools=(outside_search, stock)),
     Agent(
         id="together",

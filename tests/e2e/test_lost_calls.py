@@ -88,7 +88,12 @@ async def _story(dsn: str, provider: RunningProvider, folder: Path) -> Mapping[s
         return 2 in [effect.attempt for effect in ledger.effects(ids["71_twice"])]
 
     async with process() as first:
-        sent = {turn: await first.send(turn, "Go.", wait=0, agentId=turn) for turn in TURNS}
+        sent = {
+            turn: await first.send(
+                turn, "Go.", wait=0, agentId=turn, neverReplay=turn == "a_strict_turn"
+            )
+            for turn in TURNS
+        }
         ids = {turn: body["turnId"] for turn, body in sent.items()}
         await eventually(are_begun)
         for turn in ("57_answer_not_stored", "65_bar"):
@@ -284,3 +289,9 @@ def test_an_agent_that_replays_nothing_runs_nothing_again(seen: Mapping[str, See
 
     assert it.outcomes == {"A": "unknown", "B": "unknown"}
     assert sorted(it.attempts) == [("A", 1), ("B", 1)]
+
+
+def test_a_turn_may_be_stricter_than_its_agent(seen: Mapping[str, Seen]) -> None:
+    it = seen["a_strict_turn"]
+
+    assert (it.attempts, it.outcomes) == ([("A", 1)], {"A": "unknown"})

@@ -49,10 +49,11 @@ TURNS: Mapping[str, Sequence[Mapping[str, object]]] = {
     "probe_not_done": [called("charge_in_vain"), DONE],
     "probe_blind": [called("charge_blindly"), DONE],
     "never_replay": [called("look_up", "book"), DONE],
+    "a_strict_turn": [called("look_up"), DONE],
 }
 """The scripts of the models, by the name of the turn."""
 ONE_BY_ONE = {"58_never_began"}
-BEGUN = 23
+BEGUN = 24
 """Tools that have been entered once all turns stand where their process is to die."""
 
 

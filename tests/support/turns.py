@@ -190,6 +190,7 @@ class Told:
     at: datetime = NOON
     first_position: int = 0
     held: bool = False
+    never_replay: bool = False
     events: list[Event] = field(default_factory=list)
     last: tuple[Event, ...] = ()
     """What the last thing brought."""
@@ -217,6 +218,7 @@ class Told:
             first_position=self.first_position,
             at=self.at,
             held=self.held,
+            never_replay=self.never_replay,
         )
         self.events.extend(opened)
         self.turn = fold(opened)

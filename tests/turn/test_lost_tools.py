@@ -28,6 +28,7 @@ from tests.support.turns import (
     Told,
     a_call,
     an_agent,
+    an_answer,
 )
 
 
@@ -144,6 +145,12 @@ def test_an_agent_that_replays_nothing_runs_no_begun_call_again(tool: ToolSpec) 
 
     assert rules(told) == {"A": "report"}
     assert results(told) == {"A": Outcome.UNKNOWN}
+
+
+def test_a_turn_may_be_stricter_than_its_agent() -> None:
+    told = Told(never_replay=True).begun().answered(an_answer("", a_call("A"))).lost()
+
+    assert rules(told) == {"A": "report"}
 
 
 def test_an_agent_that_replays_nothing_still_asks_people_and_interrupts() -> None:

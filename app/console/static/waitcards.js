@@ -15,13 +15,15 @@
 import { approvalView } from "./approval.js";
 import { externalView } from "./external.js";
 import { formView } from "./form.js";
+import { parkedView } from "./parked.js";
 import { questionView } from "./question.js";
 
 const CARDS = { TOOL_APPROVAL: approvalView, EXTERNAL_TOOL: externalView, USER_INPUT: formView };
 
 /** The card of a wait for somebody; null for what waits for a model, a time or a person's go. */
 export function cardOf(view) {
-  const { suspensionType, callId } = view.wait;
+  const { suspensionType, callId, stage } = view.wait;
+  if (stage === "recovery") return parkedView(view);
   const make = suspensionType === "USER_INPUT" && !callId ? questionView : CARDS[suspensionType];
   return make ? make(view) : null;
 }

@@ -4,7 +4,9 @@
 export function waitTitle(wait) {
   const tool = wait.toolName ?? "a tool";
   switch (wait.suspensionType) {
-    case "TOOL_APPROVAL": return wait.title ?? `Approve ${tool}`;
+    case "TOOL_APPROVAL":
+      if (wait.stage === "recovery") return `What became of ${tool}?`;
+      return wait.title ?? `Approve ${tool}`;
     case "EXTERNAL_TOOL": return wait.title ?? `With an outside tool: ${tool}`;
     case "USER_INPUT":
       if (wait.title) return wait.title;
