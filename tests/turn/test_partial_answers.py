@@ -171,7 +171,7 @@ def test_a_pause_of_a_turn_whose_worker_is_gone_comes_when_it_is_found_lost() ->
 def test_a_paused_turn_with_text_says_that_it_begins_the_answer_again() -> None:
     told = Told().begun().wrote("Once").paused()
 
-    assert of_active(told.turn, is_lost=False) == Resumable(kind="RETRY_RESPONSE")
+    assert of_active(told.turn, an_agent(), is_lost=False) == Resumable(kind="RETRY_RESPONSE")
     told.resumed()
     assert kinds(told) == ["user", "partial", "notice"]
 
@@ -179,7 +179,7 @@ def test_a_paused_turn_with_text_says_that_it_begins_the_answer_again() -> None:
 def test_one_that_was_paused_before_its_first_word_says_nothing() -> None:
     told = Told().begun().paused()
 
-    assert of_active(told.turn, is_lost=False) == Resumable(kind="CALL_MODEL")
+    assert of_active(told.turn, an_agent(), is_lost=False) == Resumable(kind="CALL_MODEL")
     assert told.resumed().types == ["TURN_RESUMED"]
 
 
