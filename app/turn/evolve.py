@@ -59,12 +59,10 @@ def fold(events: Iterable[e.Event]) -> Turn:
 
 
 def advance(turn: Turn, events: Iterable[e.Event]) -> Turn:
-    """`evolve` over several events; the version, which no change looks at, is set once."""
-    version = turn.version
+    """`evolve` over several events."""
     for event in events:
-        turn = _changed(turn, event)
-        version += 1
-    return turn if version == turn.version else replace(turn, version=version)
+        turn = evolve(turn, event)
+    return turn
 
 
 def evolve(turn: Turn, event: e.Event) -> Turn:
