@@ -13,6 +13,8 @@ from starlette.types import ASGIApp
 from typing_extensions import override
 
 _ANSWERS_WITHIN_SECONDS = 5
+STALLED_SECONDS = 60.0
+_SEND_BUFFER_BYTES = 256 * 1024
 _WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  to show, not to bind
 
 
@@ -39,8 +41,17 @@ class Listener:
 
     @classmethod
     @contextmanager
-    def bind(cls, host: str, port: int, *, variable: str) -> Generator[Self]:
+    def bind(
+        cls, host: str, port: int, *, variable: str, stalled_seconds: float = STALLED_SECONDS
+    ) -> Generator[Self]:
         """Takes an address; port 0 takes any free one.
+
+        Args:
+            host: its name or number.
+            port: its port.
+            variable: sets another, for the error.
+            stalled_seconds: a connection whose other end takes nothing for so long, or has
+                vanished, is cut.
 
         Raises:
             AddressTakenError: it cannot be had; names the variable that sets another.
@@ -51,6 +62,7 @@ class Listener:
                 # With its protocol named, or asyncio does not turn Nagle's algorithm off.
                 bound = closing.enter_context(socket.socket(*found[:3]))
                 bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                _bound_what_waits(bound, stalled_seconds)
                 bound.bind(found[4])
             except OSError as error:
                 message = (
@@ -66,6 +78,18 @@ class Listener:
         address: tuple[str, int] = self.socket.getsockname()[:2]
         host, port = _WILDCARDS.get(address[0], address[0]), address[1]
         return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _bound_what_waits(listening: socket.socket, stalled_seconds: float) -> None:
+    """Limits of every connection that is accepted here, in bytes and in time.
+
+    Only the kernel knows whether the other end takes anything: to the process one that reads slowly
+    looks like one that has stopped, and closing a connection that takes nothing never ends.
+    """
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        millis = int(stalled_seconds * 1000)
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, millis)
 
 
 class Server(uvicorn.Server):

@@ -1,5 +1,6 @@
 """Event streams: the only use of sse-starlette."""
 
+import socket
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,8 @@ EVENT_STREAM: dict[str, Any] = {
 """How an answer that is a stream is described."""
 
 _HEARTBEAT_SECONDS = 15
-_STALLED_SECONDS = 60
+_STALLED_SECONDS = None if hasattr(socket, "TCP_USER_TIMEOUT") else 60
+"""Where the kernel cuts who takes nothing, who takes something slowly is left alone."""
 _RETRY_MILLIS = 1_000
 _LARGEST_WRITE_BYTES = 32 * 1024
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}

@@ -72,6 +72,11 @@ class Journals:
         default_factory=dict[tuple[TurnId, int], asyncio.Task[Sequence[JournalRow]]]
     )
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody follows anything here."""
+        return not self._turns and not self._conversations
+
     @contextmanager
     def followed(self, turn_id: TurnId) -> Generator["Following", None, None]:
         """The turn is looked after while the context is open."""

@@ -12,7 +12,9 @@ CASES = frozenset(
         *range(57, 67),
         *range(69, 73),
         *range(73, 136),
-        *(140, 142, 143, 148),
+        *range(136, 139),
+        *range(140, 144),
+        148,
     }
 )
 """Those of the turn machine, its commands and its limits."""

@@ -11,7 +11,7 @@ import httpx
 
 from app.agents import Agent
 from app.entrypoints import api, wiring
-from app.entrypoints.serving import Listener, Server
+from app.entrypoints.serving import STALLED_SECONDS, Listener, Server
 from app.ports import ModelDirectory
 from app.settings import Settings
 from app.workers.loop import Worker
@@ -107,13 +107,16 @@ async def running_service(
     agents: Sequence[Agent] = (),
     with_worker: bool = True,
     models: ModelDirectory | None = None,
+    stalled_seconds: float = STALLED_SECONDS,
 ) -> AsyncGenerator[Service]:
     """The service over a database of its own, until the block ends.
 
     With `models` its worker asks those instead of what the settings name.
     """
     stop = asyncio.Event()
-    with Listener.bind("127.0.0.1", 0, variable="TURNKEEPER_PORT") as listener:
+    with Listener.bind(
+        "127.0.0.1", 0, variable="TURNKEEPER_PORT", stalled_seconds=stalled_seconds
+    ) as listener:
         async with wiring.build(settings, dsn, stopping=stop, agents=agents) as runtime:
             server = Server(api.create_app(runtime), listener)
             async with asyncio.TaskGroup() as tasks:

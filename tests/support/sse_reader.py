@@ -4,6 +4,7 @@ It parses byte by byte what the server sends, is cut off wherever a test wants, 
 browser does: with the last id it was given, until it is told 204.
 """
 
+import asyncio
 import re
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
@@ -101,6 +102,8 @@ class TurnReader:
     client: httpx.AsyncClient
     turn_id: str
     last_id: str = ""
+    pause_seconds: float = 0
+    """How long it takes over each piece of a few kilobytes that it is given."""
     received: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     """The envelopes, each with its SSE id under `id`."""
     connections: int = 0
@@ -157,6 +160,8 @@ class TurnReader:
                 self.received.append(envelope | {"id": event.id})
                 if until(envelope):
                     return
+            if self.pause_seconds:
+                await asyncio.sleep(self.pause_seconds)
 
 
 def some_bytes(random: Random, longest: int) -> int:
