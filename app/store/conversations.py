@@ -26,7 +26,7 @@ from app.turn.ids import ActorId, AgentId, ConversationId, MessageId, TenantId, 
 from app.turn.transcript import Message
 
 # One row always comes back: the facts about a conversation that may not exist yet.
-_LOOK_UP = f"""
+LOOK_UP = f"""
 SELECT c.tenant_id AS c_tenant_id, c.owner_id, c.agent_id AS c_agent_id, c.title,
        c.created_at AS c_created_at, c.updated_at AS c_updated_at, c.reverted_to,
        r.turn_id AS r_turn_id, r.digest, coalesce(l.position + 1, 0) AS next_position,
@@ -111,7 +111,7 @@ class PostgresConversations:
     async def look_up(
         self, scope: Scope, conversation_id: ConversationId, message_id: MessageId | None
     ) -> Lookup:
-        row = await self._database.row(_LOOK_UP, scope.tenant_id, conversation_id, message_id)
+        row = await self._database.row(LOOK_UP, scope.tenant_id, conversation_id, message_id)
         if row is None or row["owner_id"] is None:
             return Lookup(
                 conversation=None, foreign=False, received=None, active=None, next_position=0

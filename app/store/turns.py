@@ -53,6 +53,10 @@ from app.turn.transcript import AssistantMessage, Message
 _MESSAGE_IDS = "received_pkey"
 """The constraint that takes a message id once."""
 
+JOURNAL = """
+SELECT sequence, occurred_at, events FROM turn_events
+WHERE turn_id = $1 AND sequence > $2 ORDER BY sequence LIMIT $3
+"""
 _TURN = f"SELECT {TURN_COLUMNS} FROM turns t"
 _SCOPED = f"""
 SELECT {TURN_COLUMNS} FROM turns t JOIN conversations c USING (tenant_id, conversation_id)
@@ -193,8 +197,7 @@ class PostgresTurns:
 
     async def journal(self, turn_id: TurnId, *, after: int, limit: int) -> Sequence[JournalRow]:
         rows = await self._database.rows(
-            "SELECT sequence, occurred_at, events FROM turn_events "
-            "WHERE turn_id = $1 AND sequence > $2 ORDER BY sequence LIMIT $3",
+            JOURNAL,
             turn_id,
             after,
             limit,

@@ -1,6 +1,7 @@
 """`DELETE /conversations/{id}`: everything that is kept of it goes, and the audit stays."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -83,6 +84,40 @@ async def test_not_a_row_is_left_but_those_of_the_audit(stage: Stage) -> None:
     assert_problem(await stage.rig.client.delete(path), 404, "conversation_not_found")
     assert await unchanged(stage.rig, neighbour)
     assert await waits_left(stage.rig.dsn) == 0
+
+
+async def tables_that_say(stage: Stage, word: str) -> list[str]:
+    """The tables, whatever they are for, that hold the word anywhere."""
+    tables = "SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1"
+    found: list[str] = []
+    for row in await stage.database.rows(tables):
+        name = row["tablename"]
+        [count] = await stage.database.rows(
+            f"SELECT count(*) AS n FROM {name} x WHERE x::text LIKE $1",  # noqa: S608 - a name
+            f"%{word}%",
+        )
+        found += [name] if count["n"] else []
+    return found
+
+
+async def test_no_table_holds_a_word_of_what_was_said_in_it(stage: Stage) -> None:
+    conversation, word = fresh_id(), f"canary{fresh_id()[2:]}"
+    path = f"/conversations/{conversation}"
+    await stage.rig.client.put(path, json={"title": word, "agentId": "clerk"})
+    call = replace(a_call("A", SHIP), arguments=f'{{"to": "{word}"}}')
+    told = together(call)
+    turn = await stage.in_state(told, conversation=conversation)
+    await stage.rig.post(f"/turns/{turn['turnId']}/cancel")
+    await stage.answer(turn, "TOOL_RESULT", callId="A", output=word)
+    await stage.rig.post(f"{path}/messages", {"content": word}, Idempotency_Key=word)
+    queued = {"content": f"{word}!", "whenRunning": "queue"}
+    await stage.rig.post(f"{path}/messages", queued)
+    assert len(await tables_that_say(stage, word)) >= 5
+
+    gone = await stage.rig.client.delete(path)
+
+    assert gone.is_success, gone.text
+    assert await tables_that_say(stage, word) == []
 
 
 async def test_what_executors_were_told_of_it_under_a_key_goes_as_well(stage: Stage) -> None:
