@@ -1,6 +1,5 @@
 """Feeds beyond one turn's stream: a conversation's, pages of JSON, and streams that end early."""
 
-import asyncio
 from typing import Any
 
 import httpx
@@ -133,13 +132,14 @@ async def test_a_conversation_of_nobody_or_of_somebody_else_has_no_events(rig: R
 async def test_a_stream_of_a_conversation_ends_when_that_is_deleted(rig: Rig) -> None:
     conversation = fresh_id()
     turn = await rig.completed(conversation)
-    place = {"after": f"1:{turn['version']}"}
-    async with asyncio.TaskGroup() as tasks:
-        path = f"/conversations/{conversation}/events"
-        reading = tasks.create_task(rig.client.get(path, params=place))
-        await rig.client.delete(f"/conversations/{conversation}")
+    path, place = f"/conversations/{conversation}", {"after": f"1:{turn['version']}"}
 
-    assert events_in(reading.result().text) == []
+    async with rig.client.stream("GET", f"{path}/events", params=place) as answer:
+        await rig.client.delete(path)
+        text = (await answer.aread()).decode()
+
+    assert answer.status_code == 200
+    assert events_in(text) == []
 
 
 async def pages(client: httpx.AsyncClient, path: str, limit: int) -> list[list[dict[str, Any]]]:
