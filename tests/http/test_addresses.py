@@ -10,6 +10,7 @@ TAKEN = {
     "/conversations": "GET, POST",
     "/conversations/c": "GET, PUT, DELETE",
     "/conversations/c/messages": "GET, POST",
+    "/conversations/c/events": "GET",
     "/conversations/c/turns": "POST",
     "/conversations/c/resume-point": "GET",
     "/conversations/c/resume": "POST",
