@@ -92,7 +92,7 @@ async def test_case_24_a_fault_of_the_adapter_fails_the_turn_and_nothing_brings_
     assert (turn["status"], turn["failureId"], turn["actions"]) == ("FAILED", None, [])
     assert failures.json()["items"] == []
     assert (again.status_code, again.json()["code"]) == (409, "turn_terminal")
-    assert history == ["user", "closing"]
+    assert history == ["user", "assistant", "closing"], "half an answer, which is none"
 
 
 async def test_case_25_a_model_that_says_nothing_in_time_is_unavailable_and_the_turn_waits(
