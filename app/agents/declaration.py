@@ -12,6 +12,7 @@ from app.turn.agent import Agent as CoreAgent
 from app.turn.agent import (
     LeftOut,
     Limits,
+    OnCrash,
     OnInvalidRequest,
     OnModelFailure,
     OnTruncated,
@@ -55,6 +56,8 @@ class Agent:
     """How often in a row it does; 1 to 100. Then the answer stands as it is."""
     leave_out: Sequence[LeftOut] = ()
     """`partial` and `refused` messages that model requests are not to carry; kept as a tuple."""
+    on_crash: OnCrash = "continue"
+    """`pause` leaves a turn whose worker has died to a person, who resumes it."""
     output: object = None
     """What the final answer must be: a model, a dataclass, any type that pydantic validates."""
     limits: Limits = field(default_factory=Limits)
@@ -96,6 +99,7 @@ class Agent:
             answer_rules.check_choice(part, getattr(self, part), where)
         answer_rules.check_max_continuations(self.max_continuations, where)
         object.__setattr__(self, "leave_out", answer_rules.checked_leave_out(self.leave_out, where))
+        rules.check_on_crash(self.on_crash, where)
         rules.checked_output(self.output, where)
         rules.check_limits(self.limits, where)
         rules.check_interruption_text(self.interruption_text, where)
@@ -148,6 +152,7 @@ class Agent:
             on_truncated=self.on_truncated,
             max_continuations=self.max_continuations,
             leave_out=tuple(self.leave_out),
+            on_crash=self.on_crash,
             output_schema=None if output is None else output.schema,
             interruption_text=MappingProxyType(
                 {Outcome(outcome): text for outcome, text in self.interruption_text.items()}

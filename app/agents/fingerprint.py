@@ -33,6 +33,8 @@ def declaration_hash(
     }
     if agent.on_model_failure != "wait":
         written["onModelFailure"] = agent.on_model_failure
+    if agent.on_crash != "continue":
+        written["onCrash"] = agent.on_crash
     if agent.output_schema is not None:
         written["output"] = json.loads(agent.output_schema)
     if agent.interruption_text:

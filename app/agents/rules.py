@@ -101,6 +101,11 @@ def check_on_model_failure(value: object, where: str) -> None:
         refuse(where, "on_model_failure must be 'wait' or 'fail'", value)
 
 
+def check_on_crash(value: object, where: str) -> None:
+    if value not in ("continue", "pause"):
+        refuse(where, "on_crash must be 'continue' or 'pause'", value)
+
+
 def check_limits(value: object, where: str) -> None:
     if not isinstance(value, Limits):
         refuse(where, "limits must be a Limits", value)

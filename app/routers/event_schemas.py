@@ -196,6 +196,7 @@ def _recovered(event: e.StepRecovered) -> dict[str, Any]:
         "kind": event.recovery,
         "attemptId": event.attempt_id,
         "discardFrom": event.discard_from,
+        "cause": event.cause,
         "calls": [
             {"callId": call.call_id, "rule": call.rule, "probed": call.probed}
             for call in event.calls

@@ -145,6 +145,17 @@ _PAUSED: Mapping[PauseCause, Words] = {
         "limit and resume it.",
         "zh": "本轮达到了智能体的上限，已暂停。运维人员可以提高上限并继续。",
     },
+    PauseCause.CRASH: {
+        "en": "The process that ran the turn was lost, and the turn is paused for somebody to "
+        "decide. Resume goes on from where it stands, by the rule of each open call.",
+        "zh": "运行本轮的进程已丢失，本轮已暂停，等待人工决定。继续后将从当前位置接着进行，"
+        "未完成的调用按各自规则处理。",
+    },
+    PauseCause.CRASH_LOOP: {
+        "en": "The turn is paused because the processes that ran it were lost three times, and "
+        "nothing new came of it. Somebody should look at why before it is resumed.",
+        "zh": "运行本轮的进程已连续三次丢失，且没有任何新进展，本轮已暂停。继续之前应先查明原因。",
+    },
 }
 
 _HELD: Words = {

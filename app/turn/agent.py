@@ -78,6 +78,8 @@ OnInvalidRequest: TypeAlias = Literal["fail", "wait"]
 """What a request does that a provider says is wrong, or refuses (T36a)."""
 LeftOut: TypeAlias = Literal["partial", "refused"]
 """Messages that an agent may want left out of requests; the transcript keeps them (ZA-35)."""
+OnCrash: TypeAlias = Literal["continue", "pause"]
+"""Who goes on with a turn whose worker has died: another worker, or a person (C25)."""
 OnModelFailure: TypeAlias = Literal["wait", "fail"]
 """What a recognised failure of the model does when no retry is left (turn semantics C7)."""
 
@@ -177,6 +179,7 @@ class Agent:
     max_continuations: int = 3
     """How often in a row an answer that was cut is continued; at least 1."""
     leave_out: tuple[LeftOut, ...] = ()
+    on_crash: OnCrash = "continue"
     output_schema: str | None = None
     """The JSON Schema that final answers must fit, as JSON text."""
     limits: Limits = field(default_factory=Limits)

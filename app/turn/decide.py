@@ -14,8 +14,8 @@ at the next report of the worker, or at the next begin by whoever claims the tur
 whatever that report says (T22, T37).
 
 Behind the match one module per kind of input: `decide_requests`, `decide_calls`, `decide_waits`,
-`decide_queue`, `decide_model`, `decide_asked`, `decide_failures`, `decide_tools`, `expiry`,
-`recovery`; each opens with the rules it owns.
+`decide_queue`, `decide_model`, `decide_asked`, `decide_failures`, `decide_tools`, `decide_orphans`,
+`expiry`, `recovery`; each opens with the rules it owns.
 """
 
 from datetime import datetime
@@ -24,6 +24,7 @@ from app.turn import (
     decide_calls,
     decide_failures,
     decide_model,
+    decide_orphans,
     decide_queue,
     decide_requests,
     decide_tools,
@@ -37,6 +38,7 @@ from app.turn.expiry import time_passed
 from app.turn.interruption import in_words_of
 from app.turn.judging import by_call
 from app.turn.next_step import RecoverLostStep, Rest, next_step
+from app.turn.orphans import has_crashed
 from app.turn.outside import with_cancel_requests
 from app.turn.resuming import resumed
 from app.turn.state import Turn
@@ -53,7 +55,7 @@ def decide(turn: Turn, given: i.Input, *, at: datetime, agent: Agent) -> tuple[e
     return _told(turn, _decided(turn, given, at=at, agent=agent), agent)
 
 
-def _decided(  # noqa: C901 - it only routes
+def _decided(  # noqa: C901, PLR0912 - it only routes
     turn: Turn, given: i.Input, *, at: datetime, agent: Agent
 ) -> tuple[e.Event, ...]:
     match given:
@@ -81,14 +83,22 @@ def _decided(  # noqa: C901 - it only routes
             return time_passed(turn, at=at, agent=agent)
         case _ if given.attempt_id != turn.attempt_in_flight:
             return ()
+        case i.StepLost() if isinstance(turn.state, CallingModel | RunningTools):
+            return recovery.step_lost(turn, turn.state, given, agent, at=at)
+        case i.WorkerLost():
+            return decide_orphans.taken_over(turn, given, agent, at=at)
+        case _ if has_crashed(turn.state):
+            return ()  # of a worker that is gone, as everybody knows
         case i.UserAsked():
             return decide_waits.user_asked(turn, given, at=at, agent=agent)
         case i.StepCrashed():
             return _crashed(turn, given, at=at, agent=agent)
         case i.StepAbandoned():
             return _dropped(turn, given, at=at, agent=agent)
+        case i.ToolsFinished() if isinstance(turn.state, RunningTools):
+            return decide_tools.tools_finished(turn, turn.state, given, agent, at=at)
         case i.ToolsFinished() | i.StepLost():
-            return _round_reported(turn, given, at=at, agent=agent)
+            return ()
         case _:
             return _model_reported(turn, given, at=at, agent=agent)
 
@@ -145,7 +155,7 @@ def _requested(  # noqa: C901 - it only routes
         case i.Pause():
             return decide_requests.pause_asked(turn, at=at)
         case i.Cancel():
-            return decide_requests.cancel_asked(turn)
+            return decide_requests.cancel_asked(turn, given)
 
 
 def _begun(turn: Turn, given: i.BeginStep, *, at: datetime, agent: Agent) -> tuple[e.Event, ...]:
@@ -195,17 +205,3 @@ def _model_reported(
             return decide_failures.gave_up_on(turn, turn.state, given, at=at, agent=agent)
         case i.ModelRefused():
             return decide_failures.refused(turn, turn.state, given, at=at, agent=agent)
-
-
-def _round_reported(
-    turn: Turn, given: i.ToolsFinished | i.StepLost, *, at: datetime, agent: Agent
-) -> tuple[e.Event, ...]:
-    match (turn.state, given):
-        case (RunningTools() as state, i.ToolsFinished()):
-            return decide_tools.tools_finished(turn, state, given, agent, at=at)
-        case (RunningTools() as state, i.StepLost()):
-            return recovery.tools_lost(turn, state, given, agent, at=at)
-        case (CallingModel() as state, i.StepLost()):
-            return recovery.model_call_lost(turn, state, given, agent, at=at)
-        case _:
-            return ()

@@ -12,6 +12,7 @@ from app.turn import inputs as i
 from app.turn.agent import Agent
 from app.turn.begin_tools import has_due
 from app.turn.decide_calls import answered_in_words, is_answered_by, keeps_out_messages
+from app.turn.decide_orphans import cancelled_at_once, is_open, spoken_to
 from app.turn.decide_queue import queued
 from app.turn.errors import (
     ConversationBusy,
@@ -37,7 +38,7 @@ from app.turn.states import (
     WaitingForModel,
     WaitingForUser,
 )
-from app.turn.status import BLOCKED, PauseCause, ResumedBy
+from app.turn.status import BLOCKED, PauseCause, ResumedBy, Status
 from app.turn.steps import cancelled
 from app.turn.transcript import InterruptionReason, UserMessage
 
@@ -47,22 +48,15 @@ def message_posted(
 ) -> tuple[e.Event, ...]:
     """A message goes on with a turn that waits (T62, T68, T86); one at work is left alone (T7).
 
-    Unless the message may wait until that turn's end or its next boundary (T8, T9). It answers what
+    Unless the message may wait until that turn's end or its next boundary (T8, T9), or nobody is
+    there who is at work (T10a). It answers what
     was asked in words (T75, T76); anything else that is open it gives up (T74, T80, T84), which a
     strict form does not let it (C22), nor one that would steer.
     """
     if turn.is_terminal:
         raise TurnTerminal(turn, f"turn {turn.identity.turn_id!r} is {turn.status}")
-    if turn.status not in BLOCKED and given.when_running != "reject":
-        if given.when_running == "steer" and keeps_out_messages(turn):
-            raise _form_waits(turn)
-        return queued(turn, given.message, given.when_running, at=at)
     if turn.status not in BLOCKED:
-        detail = (
-            f"turn {turn.identity.turn_id!r} of this conversation is {turn.status}; "
-            "send the message again when it has ended or waits"
-        )
-        raise ConversationBusy(turn, detail)
+        return _said_to_work(turn, given, at=at)
     if isinstance(turn.state, WaitingForUser):
         return answered(turn, given.message, "USER_MESSAGE", at=at)
     if is_answered_by(turn, given.message):
@@ -70,6 +64,24 @@ def message_posted(
     if keeps_out_messages(turn):
         raise _form_waits(turn)
     return _replanned(turn, given.message, "USER_MESSAGE", at)
+
+
+def _said_to_work(turn: Turn, given: i.PostMessage, *, at: datetime) -> tuple[e.Event, ...]:
+    """To a turn at work, or to one that only seems to be: its worker is gone."""
+    mode = given.when_running
+    if given.is_orphaned and turn.status is Status.RUNNING and is_open(turn):
+        if not (given.recover_first or mode == "queue" or keeps_out_messages(turn)):
+            return spoken_to(turn, given.message)
+        mode = "queue" if given.recover_first else mode
+    if mode == "reject":
+        detail = (
+            f"turn {turn.identity.turn_id!r} of this conversation is {turn.status}; "
+            "send the message again when it has ended or waits"
+        )
+        raise ConversationBusy(turn, detail)
+    if mode == "steer" and keeps_out_messages(turn):
+        raise _form_waits(turn)
+    return queued(turn, given.message, mode, at=at)
 
 
 def _form_waits(turn: Turn) -> WrongCommand:
@@ -153,9 +165,15 @@ def pause_ended(
 
     Where all that stands there waits for somebody, it waits again.
     """
+    if given.is_orphaned and turn.status is Status.RUNNING and is_open(turn):
+        paused = (e.TurnPaused(cause=PauseCause.CRASH, requested_at=at),)
+        now = replace(given, is_orphaned=False)
+        return (*paused, *pause_ended(advance(turn, paused), now, at=at, agent=agent))
     if not isinstance(turn.state, Paused):
         raise does_not_fit(turn, "RESUME")
     goes_on = replace(resumed(turn, "RESUME", at=at), limits=given.limits, model=given.model)
+    if turn.state.lost is not None:
+        return (goes_on,)  # what is to be said of it comes with its recovery
     events: tuple[e.Event, ...] = (*told_to_begin_again(turn), goes_on)
     after = advance(turn, events)
     return (*events, *(() if has_due(after, agent, at=at) else suspended(after, at=at)))
@@ -168,7 +186,7 @@ def hold_ended(turn: Turn, *, at: datetime) -> tuple[e.Event, ...]:
     return (e.TurnResumed(command_type="RUN", waited=held_for(turn, at=at)),)
 
 
-def cancel_asked(turn: Turn) -> tuple[e.Event, ...]:
+def cancel_asked(turn: Turn, given: i.Cancel) -> tuple[e.Event, ...]:
     """At once where nothing is in flight (T54a, T92); else a flag that is never cleared (T54)."""
     if isinstance(turn.state, Cancelled):
         return ()
@@ -176,6 +194,8 @@ def cancel_asked(turn: Turn) -> tuple[e.Event, ...]:
         raise TurnTerminal(turn, f"turn {turn.identity.turn_id!r} is {turn.status} already")
     if turn.status in BLOCKED or isinstance(turn.state, Ready):
         return cancelled(turn)
+    if given.is_orphaned:
+        return cancelled_at_once(turn)
     return () if turn.cancel_requested else (e.CancellationRequested(),)
 
 

@@ -35,7 +35,7 @@ from app.turn.model_events import (
     OutputReady as OutputReady,
 )
 from app.turn.queued_input import QueuedInput
-from app.turn.status import Cursor, LimitName, PauseCause, ResumedBy, SuspensionType
+from app.turn.status import Cursor, LimitName, LostTo, PauseCause, ResumedBy, SuspensionType
 from app.turn.tool_events import (
     ExternalToolCancelRequested as ExternalToolCancelRequested,
 )
@@ -170,6 +170,8 @@ class StepRecovered:
     discard_from: int | None = None
     """Text of the attempt from this code point on is withdrawn; `None`: there was none."""
     calls: tuple[RecoveredCall, ...] = ()
+    cause: LostTo | None = None
+    """What it was lost to; `None`: it was left unfinished, as above, or nobody has noted it."""
     type: Literal["STEP_RECOVERED"] = "STEP_RECOVERED"
 
 

@@ -117,8 +117,8 @@ def _changed(turn: Turn, event: e.Event) -> Turn:  # noqa: C901, PLR0912 - it on
             return stop_changed(turn, event)
         case e.InputQueued() | e.InputPromoted() | e.InputWithdrawn():
             return _queue_changed(turn, event)
-        case e.StepRecovered():
-            return _recovered(turn, event)
+        case e.StepRecovered(cause=cause):
+            return replace(_recovered(turn, event), lost_to=cause)
         case e.MessageAdded():
             return _said(turn, event)
         case e.OutputReady(output=output):
@@ -130,7 +130,7 @@ def _changed(turn: Turn, event: e.Event) -> Turn:  # noqa: C901, PLR0912 - it on
         case e.PauseRequested():
             return replace(turn, pause_requested=True)
         case e.StepCompleted():
-            return turn
+            return turn if turn.lost_to is None else replace(turn, lost_to=None)
         case _:
             return replace(turn, state=_ended(event))
 

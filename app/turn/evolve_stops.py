@@ -6,6 +6,7 @@ from app.turn import events as e
 from app.turn.evolve_calls import asked_at
 from app.turn.journal import JournalError
 from app.turn.open_calls import OpenCall
+from app.turn.orphans import CRASHES, has_lost_text, lost_step, still_lost
 from app.turn.replacing import replace
 from app.turn.state import Turn
 from app.turn.states import (
@@ -44,6 +45,7 @@ def stop_changed(
                 turn,
                 state=_paused(turn, event),
                 pause_requested=False,
+                lost_to=None,
                 waited=turn.waited + held_for(turn, at=event.requested_at),
             )
         case e.TurnResumed(command_type="RUN", waited=waited):
@@ -73,13 +75,15 @@ def _asked(turn: Turn, question: str, event: e.TurnSuspended) -> Turn:
 
 def _paused(turn: Turn, event: e.TurnPaused) -> Paused:
     calls = tuple(replace(call, in_flight=False) for call in turn.open_calls)
+    lost = lost_step(turn) if event.cause in CRASHES else None
     return Paused(
         cause=event.cause,
         requested_at=event.requested_at,
         limit=event.limit,
         asked_at=asked_at(turn) if calls else None,
         calls=calls,
-        text_kept=turn.ends_partial,
+        text_kept=turn.ends_partial or has_lost_text(lost),
+        lost=lost,
     )
 
 
@@ -94,9 +98,11 @@ def _resumed(turn: Turn, event: e.TurnResumed) -> Turn:
     # Whoever goes on before a retry is due wants it now.
     calls = turn.open_calls if is_retry else _begun_anew(turn, event.command_type)
     waited_for = turn.state.record.failure.kind if isinstance(turn.state, WaitingForModel) else None
+    due = ToolsDue(asked_at=asked_at(turn), calls=calls) if calls else ModelDue()
     return replace(
         turn,
-        state=ToolsDue(asked_at=asked_at(turn), calls=calls) if calls else ModelDue(),
+        state=due if is_said else still_lost(turn.state, due),
+        pause_requested=False,
         came_back_from=waited_for or turn.came_back_from,
         limits=event.limits or turn.limits,
         model=event.model or turn.model,

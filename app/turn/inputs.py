@@ -13,6 +13,7 @@ from app.turn.agent import Limits
 from app.turn.failures import ModelFailure, RequestRefused
 from app.turn.ids import ActorId, AttemptId, CallId, FailureId, MessageId
 from app.turn.lost_calls import LookedInto
+from app.turn.status import LostTo
 from app.turn.transcript import ModelAnswer, Outcome, Usage, UserMessage
 from app.turn.waits import ApprovalNeeded, InputNeeded, JudgedCall
 
@@ -29,6 +30,10 @@ class PostMessage:
     message: UserMessage
     when_running: WhenRunning = "reject"
     """What becomes of it while the turn is READY or RUNNING (T7 to T9)."""
+    is_orphaned: bool = False
+    """Whether the turn's worker is gone, and the caller holds the claim in its place (T10a)."""
+    recover_first: bool = False
+    """Whether an orphaned turn is to be brought to its end first, the message said behind it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +69,8 @@ class Resume:
     limits: Limits | None = None
     model: str | None = None
     """Called instead of the agent's from here on."""
+    is_orphaned: bool = False
+    """As of a message: the turn would be paused for that, had anybody taken it over yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +157,9 @@ class Pause:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cancel:
     """End the turn for good."""
+
+    is_orphaned: bool = False
+    """As of a message: there is nobody who could end what is in flight."""
 
 
 Request: TypeAlias = (
@@ -320,6 +330,18 @@ class StepLost:
     """What is known of the calls that were in flight; of one that is not among them nothing is."""
     is_cut_off: bool = False
     """Whether the step is this worker's own, which has ended it: it outlasted its grace."""
+    cause: LostTo = "crash"
+    """Whether that worker died, or stopped in order and left the step behind."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerLost:
+    """The worker that had the turn before has died; the first thing that the next one reports."""
+
+    attempt_id: AttemptId | None
+    """The step that it had begun, if it had."""
+    deaths: int = 1
+    """How many have died, this one included, since something new was stored of the turn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -338,6 +360,7 @@ Report: TypeAlias = (
     | ToolsFinished
     | StepAbandoned
     | StepLost
+    | WorkerLost
     | TimePassed
 )
 Input: TypeAlias = Request | Report

@@ -18,8 +18,23 @@ from app.turn.partial import cut_off
 from app.turn.resume_notices import told_to_begin_again
 from app.turn.state import Turn
 from app.turn.states import CallingModel, RunningTools
+from app.turn.status import LostTo
 from app.turn.steps import failed, then_begin
 from app.turn.transcript import UNFINISHED
+
+
+def step_lost(
+    turn: Turn,
+    state: CallingModel | RunningTools,
+    given: i.StepLost,
+    agent: Agent,
+    *,
+    at: datetime,
+) -> tuple[e.Event, ...]:
+    """What becomes of whatever step it is."""
+    if isinstance(state, CallingModel):
+        return model_call_lost(turn, state, given, agent, at=at)
+    return tools_lost(turn, state, given, agent, at=at)
 
 
 def model_call_lost(
@@ -32,6 +47,7 @@ def model_call_lost(
         attempt_id=state.attempt_id,
         recovery="RETRY_RESPONSE" if had_text else "CALL_MODEL",
         discard_from=(len(given.text) if kept else 0) if had_text else None,
+        cause=lost_to(state, given),
     )
     events: tuple[e.Event, ...] = (recovered, *kept)
     if not turn.pause_requested:  # else whoever resumes it says so
@@ -56,11 +72,17 @@ def tools_lost(
         attempt_id=state.attempt_id,
         recovery="RECOVER_TOOLS",
         calls=tuple(fate.told for fate in decided),
+        cause=lost_to(state, given),
     )
     events: tuple[e.Event, ...] = (recovered, *lost_tools.results(decided, given, agent))
     if state.is_failing and not turn.cancel_requested:
         return (*events, *failed(advance(turn, events), state.failure))
     return _then_begin(turn, events, given, agent, at)
+
+
+def lost_to(state: CallingModel | RunningTools, given: i.StepLost) -> LostTo:
+    """What the step was lost to; a pause in between does not make a death a shutdown."""
+    return "crash" if state.has_crashed else given.cause
 
 
 def _then_begin(

@@ -30,7 +30,7 @@ from app.turn.states import (
     WaitingForUser,
     status_of,
 )
-from app.turn.status import TERMINAL, Cursor, Status, SuspensionType
+from app.turn.status import TERMINAL, Cursor, LostTo, Status, SuspensionType
 from app.turn.transcript import Usage, UserMessage
 from app.turn.waits import WAITING, unheeded_end
 
@@ -87,6 +87,8 @@ class Turn:
     came_back_from: FailureKind | None = None
     """The failure whose wait somebody has ended, until the model answers or the turn waits again.
     """
+    lost_to: LostTo | None = None
+    """What its last step was lost to, until a step ends."""
 
     def limits_under(self, agent: Agent) -> Limits:
         """The limits that hold for this turn."""

@@ -45,6 +45,8 @@ class CallingModel:
     reasoning_stored: int = 0
     started_version: int = 0
     """The turn's version once the attempt was begun; 0: not known."""
+    has_crashed: bool = False
+    """Its worker has died, and the turn was paused for that before it went on."""
     kind: Literal["calling_model"] = "calling_model"
 
 
@@ -66,6 +68,8 @@ class RunningTools:
     """It is decided that the turn fails once nothing is in flight."""
     failure: RoundFailure = "tool_failed"
     """As what, if it does."""
+    has_crashed: bool = False
+    """As of a model call."""
     kind: Literal["running_tools"] = "running_tools"
 
 
@@ -156,8 +160,11 @@ class Paused:
     """Which limit, when the cause is one."""
     asked_at: int | None = None
     calls: tuple[OpenCall, ...] = ()
-    """Calls that were asked for and not begun; none of them is in flight."""
+    """Calls without a result; none of them is in flight."""
     text_kept: bool = False  # of the answer that the pause has cut off
+    lost: CallingModel | RunningTools | None = None
+    """The step whose worker has died; it is recovered once the turn goes on. Its calls are those
+    above."""
     kind: Literal["paused"] = "paused"
 
 

@@ -50,6 +50,14 @@ class PauseCause(StrEnum):
 
     PERSON = "person"
     LIMIT = "limit"
+    CRASH = "crash"
+    """Its worker died, and its agent wants a person to decide (C25)."""
+    CRASH_LOOP = "crash_loop"
+    """Worker after worker died of it without anything new stored (T116)."""
+
+
+LostTo: TypeAlias = Literal["crash", "shutdown"]
+"""What a step was lost to: its worker died, or it stopped in order and left the step behind."""
 
 
 RoundFailure: TypeAlias = Literal["tool_failed", "approval_loop", "wait_expired"]

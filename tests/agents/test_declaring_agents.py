@@ -124,6 +124,7 @@ def test_other_ids_and_versions_are_refused(name: object) -> None:
         ({"max_continuations": True}, "max_continuations must be a whole number from 1 to 100"),
         ({"leave_out": "partial"}, "leave_out must be a list of kinds of messages, not 'partial'"),
         ({"leave_out": ["all"]}, "leave_out may name 'partial' and 'refused', not 'all'"),
+        ({"on_crash": "stop"}, "on_crash must be 'continue' or 'pause', not 'stop'"),
         ({"limits": 5}, "limits must be a Limits, not 5"),
         ({"limits": limits(max_iterations=0)}, "limits.max_iterations must be a whole number"),
         ({"limits": limits(max_steps=1.5)}, "limits.max_steps must be a whole number from 1"),

@@ -102,6 +102,7 @@ def test_the_order_of_keys_and_the_spacing_of_a_schema_do_not_matter(
         replace(PLAIN, max_continuations=4),
         replace(PLAIN, leave_out=["partial"]),
         replace(PLAIN, leave_out=["partial", "refused"]),
+        replace(PLAIN, on_crash="pause"),
         replace(PLAIN, interruption_text={"unknown": "Check {toolName}."}),
         replace(PLAIN, interruption_text={"cancelled": "Check {toolName}."}),
         replace(PLAIN, tools=[a_tool()]),

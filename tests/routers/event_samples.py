@@ -96,6 +96,7 @@ SAMPLES: tuple[e.Event, ...] = (
     e.StepRecovered(
         attempt_id=ATTEMPT,
         recovery="RECOVER_TOOLS",
+        cause="crash",
         calls=(e.RecoveredCall(call_id=CALL, rule="rerun", probed="unknown"),),
     ),
     e.TurnSuspended(suspension_type="MODEL", record=RECORD, requested_at=AT, next_runnable_at=None),

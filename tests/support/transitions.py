@@ -59,6 +59,11 @@ def _one_at_a_time() -> Told:
     return told.answered(an_answer("", a_call("A"), a_call("B", WRITES)))
 
 
+def _crashed_tools() -> Told:
+    told = Told(an_agent(on_crash="pause")).begun()
+    return told.answered(an_answer("", a_call("A"), a_call("B", WRITES))).crashed()
+
+
 def _full() -> Told:
     told = Told().begun()
     for n in range(MOST_QUEUED):
@@ -113,6 +118,14 @@ STATES: Mapping[str, Callable[[], Told]] = {
     "RUNNING, a model call is begun, of an agent that does not wait": lambda: Told(
         an_agent(on_model_failure="fail")
     ).begun(),
+    "RUNNING, a model call is begun, of an agent whose crashes people look at": lambda: Told(
+        an_agent(on_crash="pause")
+    ).begun(),
+    "PAUSED, a model call was lost": lambda: (
+        Told(an_agent(on_crash="pause")).begun().wrote("Once").crashed()
+    ),
+    "PAUSED, tools were lost": _crashed_tools,
+    "RUNNING, tools were lost before a pause": lambda: _crashed_tools().resumed(),
     "RUNNING, a model call is begun to repair an answer": lambda: (
         Told().begun().answered(an_answer("{}"), output=MISFITS)
     ),
@@ -222,6 +235,12 @@ INPUTS: Mapping[str, Given] = {
     "message, an image": lambda _: i.PostMessage(
         message=UserMessage(message_id=MessageId("m2"), content=(ImagePart(url="https://x/y.png"),))
     ),
+    "message, the worker is gone": lambda _: i.PostMessage(
+        message=a_message("and?", "m2"), is_orphaned=True
+    ),
+    "message, the worker is gone, recovery first": lambda _: i.PostMessage(
+        message=a_message("and?", "m2"), is_orphaned=True, recover_first=True
+    ),
     "withdraw": lambda _: i.Withdraw(message_id=MessageId("m9")),
     "RETRY_MODEL, current failure": lambda told: i.RetryModel(failure_id=_current(told.turn)),
     "RETRY_MODEL, another failure": lambda _: i.RetryModel(failure_id=FailureId("other")),
@@ -255,6 +274,7 @@ INPUTS: Mapping[str, Given] = {
     "TOOL_ERROR": lambda _: i.GiveToolError(call_id=CallId("A"), code="gone", message="no"),
     "pause": lambda _: i.Pause(),
     "cancel": lambda _: i.Cancel(),
+    "cancel, the worker is gone": lambda _: i.Cancel(is_orphaned=True),
     "time passes": lambda _: i.TimePassed(),
     "worker: begins": lambda told: i.BeginStep(attempt_id=told.draw(), judged=told.judged),
     "worker: begins, nothing is judged": lambda told: i.BeginStep(attempt_id=told.draw()),
@@ -319,6 +339,10 @@ INPUTS: Mapping[str, Given] = {
     ),
     "worker: step found lost, a probe says it is not done": lambda told: told.loss(
         {"A": "not_done"}
+    ),
+    "worker: taken over": lambda told: i.WorkerLost(attempt_id=told.turn.attempt_in_flight),
+    "worker: taken over for the third time": lambda told: i.WorkerLost(
+        attempt_id=told.turn.attempt_in_flight, deaths=3
     ),
 }
 

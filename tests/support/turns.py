@@ -11,6 +11,7 @@ from app.turn.agent import (
     Agent,
     Effect,
     Limits,
+    OnCrash,
     OnError,
     OnModelFailure,
     OnUnknown,
@@ -115,11 +116,12 @@ BARRING = ToolSpec(
 )
 
 
-def an_agent(
+def an_agent(  # noqa: PLR0913 - an agent has many options
     *,
     retry: RetryPolicy | None = None,
     limits: Limits | None = None,
     on_model_failure: OnModelFailure = "wait",
+    on_crash: OnCrash = "continue",
     has_policy: bool = False,
     open_waits: OpenWaits = "sequential",
     strict_forms: bool = False,
@@ -139,6 +141,7 @@ def an_agent(
         retry=retry or RetryPolicy(),
         limits=limits or Limits(),
         on_model_failure=on_model_failure,
+        on_crash=on_crash,
         has_policy=has_policy,
         open_waits=open_waits,
         strict_forms=strict_forms,
@@ -409,6 +412,15 @@ class Told:
     def cut_off(self) -> Self:
         """What is in flight has outlasted its grace, and nobody knows how it ended."""
         return self.tell(replace(self.loss(), is_cut_off=True))
+
+    def crashed(self, *, deaths: int = 1) -> Self:
+        """The worker has died, and another one has taken the turn over."""
+        return self.tell(i.WorkerLost(attempt_id=self.turn.attempt_in_flight, deaths=deaths))
+
+    def orphan_told(self, text: str = "no, this", message_id: str = "m2") -> Self:
+        """A message, while the turn's worker is gone."""
+        message = a_message(text, message_id)
+        return self.tell(i.PostMessage(message=message, is_orphaned=True))
 
     def cancelled(self) -> Self:
         return self.tell(i.Cancel())

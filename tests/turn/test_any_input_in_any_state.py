@@ -99,6 +99,9 @@ EVERY_REQUEST: Sequence[i.Request] = (
     i.GiveToolError(call_id=WAITING, code="c", message="m"),
     i.Pause(),
     i.Cancel(),
+    i.PostMessage(message=a_message(), is_orphaned=True),
+    i.PostMessage(message=a_message(), is_orphaned=True, recover_first=True),
+    i.Cancel(is_orphaned=True),
 )
 _agents = st.builds(
     an_agent,
@@ -115,6 +118,7 @@ _agents = st.builds(
         is_blocking=st.booleans(),
     ),
     on_model_failure=st.sampled_from(["wait", "wait", "fail"]),
+    on_crash=st.sampled_from(["continue", "pause"]),
     has_policy=st.booleans(),
     open_waits=st.sampled_from(["sequential", "together"]),
     strict_forms=st.booleans(),
@@ -200,6 +204,13 @@ requests = st.one_of(
     st.builds(i.GiveToolError, call_id=named, code=st.just("c"), message=st.just("m")),
     st.just(i.Pause()),
     st.just(i.Cancel()),
+    st.builds(
+        i.PostMessage,
+        message=st.builds(a_message),
+        is_orphaned=st.just(True),
+        recover_first=st.booleans(),
+    ),
+    st.just(i.Cancel(is_orphaned=True)),
 )
 
 
@@ -440,6 +451,11 @@ class AnyInputInAnyState(RuleBasedStateMachine):
                 reasoning=reasoning,
             )
         )
+
+    @rule(attempt=attempts, deaths=st.integers(1, 3))
+    def a_worker_takes_over(self, attempt: str, *, deaths: int) -> None:
+        attempt_id = self._attempt_or_none(attempt)
+        self._report(i.WorkerLost(attempt_id=attempt_id, deaths=deaths))
 
     @rule(attempt=attempts, crash=st.booleans(), more=st.sampled_from(["", "and"]))
     def a_step_ends_badly(self, attempt: str, more: str, *, crash: bool) -> None:
