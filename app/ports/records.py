@@ -43,6 +43,10 @@ class StoredTurn:
 class ClaimedTurn:
     turn: Turn
     claim: Claim
+    is_taken_over: bool = False
+    """Whether the claim before ran out without being given up: that worker is gone."""
+    deaths: int = 0
+    """How many workers have gone so since something new was stored of the turn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

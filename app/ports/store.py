@@ -242,8 +242,31 @@ class Renewals(Protocol):
         ...
 
 
+class OrphanClaims(Protocol):
+    """Taking a turn whose worker is gone, for as long as it takes to write to it (T10a)."""
+
+    async def take(self, worker: str, turn_id: TurnId) -> Claim | None:
+        """Claim the turn if it is RUNNING and its claim has run out without being given up.
+
+        From then on nobody else can, worker or not; `None`: it is not so.
+        """
+        ...
+
+    async def lapse(self, turn_id: TurnId, claim: Claim) -> None:
+        """Let the claim run out now: the turn is as orphaned as before."""
+        ...
+
+    async def release(self, worker: str, claims: Mapping[TurnId, int]) -> None:
+        """Give claims back; those that have passed on are left alone."""
+        ...
+
+
 class ClaimQueue(Renewals, Protocol):
-    """Which worker drives which turn, by the database's clock."""
+    """Which worker drives which turn, by the database's clock.
+
+    Tenants take turns: one with many turns does not keep another's waiting beyond the next place.
+    A turn of which workers have died is left alone for a while, longer each time.
+    """
 
     async def claim(
         self, worker: str, *, limit: int, versions: Sequence[tuple[AgentId, AgentVersion]]

@@ -39,6 +39,7 @@ from app.store.change_parts import (
 from app.store.statements import Statement
 from app.store.turn_codec import encode_turn
 from app.store.wait_records import wait_columns
+from app.turn.crash_loop import makes_progress
 from app.turn.events import TurnStarted
 
 # A claim ends with the commit that brings the turn to rest; until then `runnable_at` stands still,
@@ -54,6 +55,7 @@ moved AS (
     UPDATE turns SET
         version = :version, status = :status, body = :body, updated_at = :at,
         stop_requested = :stop_requested, {_AT_WORK if is_at_work else _AT_REST},
+        deaths = CASE WHEN :is_progress THEN 0 ELSE deaths END,
         waiting_since = :waiting_since, wait_expires_at = :wait_expires_at, waits_for = :waits_for
     WHERE turn_id = :turn_id AND version = :expected {_OF_ITS_OWNER if is_claimed else ""}
     RETURNING turn_id, tenant_id, conversation_id, version, status
@@ -164,6 +166,7 @@ def _changed(commit: Commit, claim: Claim | None) -> Part:
         "expected": commit.before.version,
         "status": turn.status,
         "body": encode_turn(turn),
+        "is_progress": makes_progress(commit.events),
         "due_at": turn.due_at,
         "turn_id": turn.identity.turn_id,
         "stop_requested": turn.cancel_requested or turn.pause_requested,

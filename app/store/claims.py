@@ -21,22 +21,64 @@ from app.turn.ids import AgentId, AgentVersion, TurnId
 
 _log = structlog.get_logger(__name__)
 
-_CLAIM = f"""
-WITH due AS (
-    SELECT turn_id FROM turns
-    WHERE runnable_at <= clock_timestamp()
-      AND (claimed_until IS NULL OR claimed_until <= clock_timestamp())
-      AND (stop_requested
-           OR (agent_id, agent_version) IN (SELECT * FROM unnest($4::text[], $5::text[])))
-    ORDER BY runnable_at
+_MOST_TENANTS = 32
+"""Looked at by one statement, so that it costs the same however many there are."""
+_MOST_LOOKS = 64
+
+_NEXT_TENANT = """
+coalesce((SELECT n.tenant_id FROM turns n
+          WHERE n.runnable_at IS NOT NULL AND n.tenant_id > {0}
+          ORDER BY n.tenant_id LIMIT 1),
+         (SELECT n.tenant_id FROM turns n
+          WHERE n.runnable_at IS NOT NULL ORDER BY n.tenant_id LIMIT 1))
+"""
+"""The tenant with turns at work behind another one; behind the last comes the first."""
+
+_LEASE = "make_interval(secs => CAST($2 AS double precision))"
+_WAITS = f"{_LEASE} / 3 * CASE WHEN t.stop_requested THEN 0 ELSE t.deaths END"
+"""How long a turn is left alone once a claim of it has run out: longer with each worker that has
+died of it, but not at all when it only has to be stopped."""
+
+CLAIM = f"""
+/* what is due, FOR UPDATE SKIP LOCKED, tenant by tenant: the server shows only the beginning */
+WITH RECURSIVE visited (tenant_id, first_id, place) AS (
+    SELECT f.tenant_id, f.tenant_id, 1 FROM (SELECT {_NEXT_TENANT.format("$6")} AS tenant_id) f
+    UNION ALL
+    SELECT f.tenant_id, v.first_id, v.place + 1
+    FROM visited v, LATERAL (SELECT {_NEXT_TENANT.format("v.tenant_id")} AS tenant_id) f
+    WHERE v.place < {_MOST_TENANTS} AND f.tenant_id <> v.first_id
+),
+due AS (
+    SELECT v.place, d.turn_id, d.was_held
+    FROM visited v, LATERAL (
+        SELECT t.turn_id, t.claimed_by IS NOT NULL AS was_held FROM turns t
+        WHERE t.tenant_id = v.tenant_id AND t.runnable_at <= statement_timestamp()
+          AND (t.claimed_until IS NULL OR t.claimed_until <= clock_timestamp() - {_WAITS})
+          AND (t.stop_requested
+               OR (t.agent_id, t.agent_version) IN (SELECT * FROM unnest($4::text[], $5::text[])))
+        ORDER BY t.runnable_at
+        LIMIT (SELECT ceil(CAST($3 AS numeric) / count(*)) FROM visited)
+        FOR UPDATE SKIP LOCKED
+    ) d
     LIMIT $3
-    FOR UPDATE SKIP LOCKED
+),
+taken AS (
+    UPDATE turns t
+    SET claimed_by = $1, claimed_until = clock_timestamp() + {_LEASE},
+        claim_epoch = t.claim_epoch + 1,
+        deaths = t.deaths + CASE WHEN due.was_held THEN 1 ELSE 0 END
+    FROM due WHERE t.turn_id = due.turn_id
+    RETURNING {TURN_COLUMNS}, t.claim_epoch, t.deaths, due.was_held, due.place
 )
-UPDATE turns t
-SET claimed_by = $1, claimed_until = clock_timestamp() + make_interval(secs => $2),
-    claim_epoch = t.claim_epoch + 1
-FROM due WHERE t.turn_id = due.turn_id
-RETURNING {TURN_COLUMNS}, t.claim_epoch
+SELECT l.tenant_id AS last_tenant, l.place = {_MOST_TENANTS} AS is_cut, taken.*
+FROM (SELECT tenant_id, place FROM visited ORDER BY place DESC LIMIT 1) l
+LEFT JOIN taken ON true
+"""
+"""By a worker ($1) for a lease ($2), so many turns ($3) of these agents ($4, $5), of the tenants
+behind one ($6).
+
+`statement_timestamp()` stands still within the statement, so the index is read only as far as turns
+are due; how many wait for a later time, or for nothing, makes no difference.
 """
 
 _RENEW = """
@@ -55,20 +97,48 @@ WHERE t.turn_id = held.turn_id AND t.claim_epoch = held.epoch AND t.claimed_by =
 """
 
 
+_TAKE = """
+UPDATE turns t
+SET claimed_by = $1, claimed_until = clock_timestamp() + make_interval(secs => $2),
+    claim_epoch = t.claim_epoch + 1
+WHERE t.turn_id = $3 AND t.status = 'RUNNING' AND t.claimed_by IS NOT NULL
+  AND t.claimed_until <= clock_timestamp()
+RETURNING t.claim_epoch
+"""
+
+_LAPSE = """
+UPDATE turns t SET claimed_until = clock_timestamp()
+WHERE t.turn_id = $1 AND t.claim_epoch = $2 AND t.claimed_by = $3
+"""
+
+
 class PostgresClaims:
-    """`ports.ClaimQueue` on PostgreSQL."""
+    """`ports.ClaimQueue` and `ports.OrphanClaims` on PostgreSQL.
+
+    It remembers whose turn was the last that it has claimed. The next claim begins with the tenant
+    behind that one, so that tenants take turns, however many turns one of them has.
+    """
 
     def __init__(self, database: Database, *, lease_seconds: float) -> None:
         self._database = database
         self._lease_seconds = lease_seconds
+        self._last_tenant = ""
 
     async def claim(
         self, worker: str, *, limit: int, versions: Sequence[tuple[AgentId, AgentVersion]]
     ) -> Sequence[ClaimedTurn]:
         agents = [agent_id for agent_id, _ in versions]
         known = [version for _, version in versions]
-        rows = await self._database.rows(_CLAIM, worker, self._lease_seconds, limit, agents, known)
-        claimed = (_claimed(worker, row) for row in rows)
+        taken: Sequence[Row] = ()
+        for _ in range(_MOST_LOOKS):
+            rows = await self._database.rows(
+                CLAIM, worker, self._lease_seconds, limit, agents, known, self._last_tenant
+            )
+            taken = [row for row in rows if row["turn_id"] is not None]
+            self._last_tenant = _last_of(rows, taken, limit)
+            if taken or not rows[0]["is_cut"]:
+                break
+        claimed = (_claimed(worker, row) for row in taken)
         return [turn for turn in claimed if turn is not None]
 
     async def renew(self, worker: str, claims: Mapping[TurnId, int]) -> frozenset[TurnId]:
@@ -79,6 +149,20 @@ class PostgresClaims:
 
     async def release(self, worker: str, claims: Mapping[TurnId, int]) -> None:
         await self._database.execute(_RELEASE, worker, list(claims), list(claims.values()))
+
+    async def take(self, worker: str, turn_id: TurnId) -> Claim | None:
+        epoch = await self._database.value(_TAKE, worker, self._lease_seconds, turn_id)
+        return None if epoch is None else Claim(worker=worker, epoch=epoch)
+
+    async def lapse(self, turn_id: TurnId, claim: Claim) -> None:
+        await self._database.execute(_LAPSE, turn_id, claim.epoch, claim.worker)
+
+
+def _last_of(rows: Sequence[Row], taken: Sequence[Row], limit: int) -> str:
+    """The last tenant that has had its turn: of all that were looked at, if there were too few."""
+    if len(taken) == limit:
+        return str(max(taken, key=lambda row: row["place"])["tenant_id"])
+    return str(rows[0]["last_tenant"] or "")
 
 
 def _claimed(worker: str, row: Row) -> ClaimedTurn | None:
@@ -91,4 +175,9 @@ def _claimed(worker: str, row: Row) -> ClaimedTurn | None:
     except ValidationError:  # whose text would quote the turn
         _log.error("turn_not_readable", turn_id=row["turn_id"], version=row["version"])
         return None
-    return ClaimedTurn(turn=turn, claim=Claim(worker=worker, epoch=row["claim_epoch"]))
+    return ClaimedTurn(
+        turn=turn,
+        claim=Claim(worker=worker, epoch=row["claim_epoch"]),
+        is_taken_over=row["was_held"],
+        deaths=row["deaths"],
+    )

@@ -23,6 +23,7 @@ from sqlalchemy import (
     ForeignKeyConstraint,
     Identity,
     Index,
+    Integer,
     Text,
     text,
 )
@@ -89,7 +90,12 @@ class TurnRow(SQLModel, table=True):
             unique=True,
             postgresql_where=text(NOT_TERMINAL),
         ),
-        Index("turns_claimable", "runnable_at", postgresql_where=text("runnable_at IS NOT NULL")),
+        Index(
+            "turns_claimable_by_tenant",
+            "tenant_id",
+            "runnable_at",
+            postgresql_where=text("runnable_at IS NOT NULL"),
+        ),
         Index(
             "turns_waiting",
             "tenant_id",
@@ -128,6 +134,8 @@ class TurnRow(SQLModel, table=True):
     claimed_by: str | None = _text(nullable=True)
     claimed_until: datetime | None = _instant(nullable=True)
     claim_epoch: int = Field(default=0)
+    deaths: int = Field(sa_column=Column(Integer, nullable=False, server_default="0"))
+    """Claims that ran out without being given up, since something new was stored."""
     waiting_since: datetime | None = _instant(nullable=True)
     """When the oldest thing was asked for that the turn waits for; null while there is none."""
     wait_expires_at: datetime | None = _instant(nullable=True)

@@ -79,9 +79,12 @@ def attempt_values(commit: Commit) -> Mapping[str, object] | None:
 
 
 def _ended_attempt(commit: Commit) -> int | None:
-    """The number of the attempt that was in flight and is not any more."""
+    """The number of the attempt that was in flight and is not any more.
+
+    One whose worker has died has been counted by the pause for that.
+    """
     before = commit.before
-    if not isinstance(before.state, CallingModel):
+    if not isinstance(before.state, CallingModel) or before.state.has_crashed:
         return None
     still = commit.after.attempt_in_flight == before.state.attempt_id
     return None if still else before.counters.model_attempts

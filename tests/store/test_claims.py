@@ -163,3 +163,127 @@ async def test_a_turn_that_is_to_stop_is_claimed_by_whoever_is_there(stored: Sto
     (held,) = await stored.claims.claim("w1", limit=1, versions=[])
 
     assert held.turn.cancel_requested
+
+
+async def died(stored: Stored, *, age: timedelta = timedelta(hours=1)) -> None:
+    """The worker that has the turn does not come back; its claim ran out so long ago."""
+    await stored.database.execute(
+        "UPDATE turns SET claimed_until = clock_timestamp() - $1::interval "
+        "WHERE claimed_until IS NOT NULL",
+        age,
+    )
+
+
+async def taken(stored: Stored) -> tuple[bool, int]:
+    """What the next worker is told of those before it."""
+    (held,) = await stored.claims.claim("w2", limit=1, versions=VERSIONS)
+    return held.is_taken_over, held.deaths
+
+
+async def test_deaths_in_a_row_without_anything_new_are_counted(stored: Stored) -> None:
+    turn = await stored.a_turn()
+    assert await taken(stored) == (False, 0)
+    await stored.tell(turn, begin())
+    await died(stored)
+    assert await taken(stored) == (True, 1)
+    await died(stored)
+    assert await taken(stored) == (True, 2)
+    await died(stored)
+    assert await taken(stored) == (True, 3)
+
+
+async def test_deaths_before_something_new_was_stored_do_not_count(
+    stored: Stored,
+) -> None:
+    turn = await stored.tell(await stored.a_turn(), begin())
+    await taken(stored)
+    await died(stored)
+    assert await taken(stored) == (True, 1)
+
+    await stored.tell(turn, i.ModelWrote(attempt_id=AttemptId("a1"), text="Once", reasoning=""))
+    await died(stored)
+
+    assert await taken(stored) == (True, 1)
+
+
+async def test_a_worker_that_gave_its_claim_up_has_not_died(stored: Stored) -> None:
+    turn = await stored.tell(await stored.a_turn(), begin())
+    (held,) = await stored.claims.claim("w1", limit=1, versions=VERSIONS)
+    await stored.tell(turn, i.ModelWrote(attempt_id=AttemptId("a1"), text="Once", reasoning=""))
+    await stored.claims.release("w1", {turn.identity.turn_id: held.claim.epoch})
+
+    assert await taken(stored) == (False, 0)
+    await died(stored)
+    assert await taken(stored) == (True, 1)
+
+
+async def test_a_turn_of_which_workers_have_died_is_left_alone_for_longer_each_time(
+    stored: Stored,
+) -> None:
+    """5 s more for each, of a lease of 15 s; the first is taken over as soon as it can be."""
+    await stored.a_turn()
+    await taken(stored)
+    await died(stored, age=timedelta(0))
+    assert await taken(stored) == (True, 1)
+    await died(stored, age=timedelta(seconds=4))
+    assert not await stored.claims.claim("w2", limit=1, versions=VERSIONS)
+    await died(stored, age=timedelta(seconds=6))
+    assert await taken(stored) == (True, 2)
+    await died(stored, age=timedelta(seconds=6))
+    assert not await stored.claims.claim("w2", limit=1, versions=VERSIONS)
+    await died(stored, age=timedelta(seconds=11))
+    assert await taken(stored) == (True, 3)
+
+
+async def test_a_turn_that_only_has_to_be_stopped_is_not_left_alone(stored: Stored) -> None:
+    turn = await stored.tell(await stored.a_turn(), begin())
+    await taken(stored)
+    await died(stored)
+    await taken(stored)
+    await stored.tell(turn, i.Cancel())
+    await died(stored, age=timedelta(0))
+
+    assert await taken(stored) == (True, 2)
+
+
+async def test_an_orphan_is_taken_by_one_and_by_no_worker_meanwhile(stored: Stored) -> None:
+    turn = await stored.tell(await stored.a_turn(), begin())
+    turn_id = turn.identity.turn_id
+    assert await stored.claims.take("request", turn_id) is None, "it waits for its first claim"
+    await taken(stored)
+    assert await stored.claims.take("request", turn_id) is None, "its worker is there"
+    await died(stored)
+
+    found = await asyncio.gather(*(stored.claims.take(f"r{n}", turn_id) for n in range(4)))
+
+    claims = [claim for claim in found if claim is not None]
+    assert len(claims) == 1
+    assert not await stored.claims.claim("w2", limit=1, versions=VERSIONS)
+    await stored.claims.lapse(turn_id, claims[0])
+    assert await taken(stored) == (True, 1)
+
+
+async def test_a_turn_that_rests_is_nobodys_orphan(stored: Stored) -> None:
+    turn = await stored.tell(await stored.a_turn(), begin())
+    await taken(stored)
+    await stored.tell(turn, i.Pause())
+
+    assert await stored.claims.take("request", turn.identity.turn_id) is None
+
+
+async def test_case_51_a_renewal_by_another_owner_or_of_an_older_claim_changes_nothing(
+    stored: Stored,
+) -> None:
+    turn = await stored.a_turn()
+    turn_id = turn.identity.turn_id
+    (held,) = await stored.claims.claim("w1", limit=1, versions=VERSIONS)
+    lease = "SELECT claimed_until FROM turns"
+    before = await stored.database.value(lease)
+
+    assert not await stored.claims.renew("w2", {turn_id: held.claim.epoch})
+    assert not await stored.claims.renew("w1", {turn_id: held.claim.epoch - 1})
+    await stored.claims.release("w2", {turn_id: held.claim.epoch})
+    await stored.claims.release("w1", {turn_id: held.claim.epoch + 1})
+
+    assert await stored.database.value(lease) == before
+    assert await stored.claims.renew("w1", {turn_id: held.claim.epoch}) == {turn_id}
