@@ -105,8 +105,9 @@ async def build(
         await clock.synchronise(database)
         metrics = ModelMetrics()
         wakeups = PostgresWakeups(dsn, database, process_id=worker_name)
+        claims = PostgresClaims(database, lease_seconds=settings.claim_lease_seconds)
         services = replace(
-            _services(database, catalog, wakeups, clock, metrics),
+            _services(database, catalog, wakeups, clock, metrics, claims),
             top_up=_top_up_links(settings),
         )
         replies = PostgresReplies(database)
@@ -114,7 +115,7 @@ async def build(
         runtime = Runtime(
             services=services,
             replies=replies,
-            worker=_worker(settings, dsn, worker_name, database, services, _models(settings, http)),
+            worker=_worker(settings, dsn, worker_name, claims, services, _models(settings, http)),
             authenticator=Authenticator(token, _DEFAULT_PRINCIPAL),
             login_codes=codes,
             login_code=codes.issue(),
@@ -149,6 +150,7 @@ def _services(
     wakeups: Wakeups,
     clock: DatabaseClock,
     metrics: ModelMetrics,
+    claims: PostgresClaims,
 ) -> Services:
     turns, recent = PostgresTurns(database), RecentCommits()
     feeds, live_text = PostgresFeeds(database), LiveText()
@@ -159,6 +161,7 @@ def _services(
         audit=PostgresAudit(database),
         usage=PostgresUsage(database),
         waits=PostgresWaits(database),
+        orphans=claims,
         external_calls=PostgresExternalCalls(database),
         late_results=PostgresLateResults(database),
         feeds=feeds,
@@ -212,7 +215,7 @@ def _worker(
     settings: Settings,
     dsn: str,
     name: str,
-    database: Database,
+    claims: PostgresClaims,
     services: Services,
     models: ProviderDirectory,
 ) -> Worker:
@@ -233,7 +236,7 @@ def _worker(
             renew_seconds=settings.claim_renew_seconds,
             give_up_seconds=settings.claim_lease_seconds * _GIVE_UP_SHARE,
         ),
-        claims=PostgresClaims(database, lease_seconds=settings.claim_lease_seconds),
+        claims=claims,
         renewals=partial(_renewals, dsn, settings.claim_lease_seconds),
         wakeups=services.wakeups,
         catalog=services.catalog,

@@ -127,6 +127,11 @@ class MessageBody(SaidBody):
         "wait for the turn's end, or say it at the turn's next boundary. One that waits takes it "
         "at once.",
     )
+    recover_first: Annotated[bool, Field(strict=True)] = Field(
+        default=False,
+        description="Where the worker of a RUNNING turn is gone: the turn is brought to its end "
+        "first and the message said behind it, instead of giving up what is open.",
+    )
 
 
 def _is_said(part: ContentPart) -> bool:

@@ -93,6 +93,7 @@ def _draft(
         when_running=body.when_running,
         hold=body.hold,
         never_replay=body.never_replay,
+        recover_first=body.recover_first,
     )
 
 

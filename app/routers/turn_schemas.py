@@ -21,6 +21,7 @@ from app.turn.retry_advice import Remedy
 from app.turn.state import Turn
 from app.turn.states import Completed, Paused
 from app.turn.status import Cursor, LimitName, PauseCause, Status
+from app.turn.stopping import StopCause, stopped_by
 from app.turn.transcript import StopReason
 
 
@@ -84,6 +85,8 @@ class TurnOutput(Output):
     waits: list[WaitOutput]
     """All of it; also what calls wait for while the turn is at work or paused."""
     pause: PauseOutput | None
+    stopped_by: StopCause | None
+    """Why the turn does not go on; at work: what its last step was lost to, until a step ends."""
     failure_id: str | None
     failure_type: str | None
     retry_after_millis: int | None
@@ -178,6 +181,7 @@ def _turn_fields(
         "message": sentence_for(turn, reader.language),
         "actions": action_outputs(actions, reader.language),
         "pause": _pause(turn),
+        "stopped_by": stopped_by(turn),
         "cancel_requested": turn.cancel_requested,
         "pause_requested": turn.pause_requested,
         "held": turn.is_held,

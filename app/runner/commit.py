@@ -124,13 +124,38 @@ class TurnWriter:
             MessageTaken: the command's message id was taken meanwhile.
             OutcomeUnknown: the database went away and could not be asked what became of it.
         """
+        return await self._requested(turn, given, None, command_of, expected_version)
 
+    async def request_under(
+        self,
+        claim: Claim,
+        turn: Turn,
+        given: Request,
+        command_of: CommandOf,
+        *,
+        expected_version: int | None = None,
+    ) -> Written:
+        """The same, of a turn whose worker is gone: nobody else has it as long as `claim` holds.
+
+        Raises:
+            As above; VersionConflict also when the claim was lost.
+        """
+        return await self._requested(turn, given, claim, command_of, expected_version)
+
+    async def _requested(
+        self,
+        turn: Turn,
+        given: Request,
+        claim: Claim | None,
+        command_of: CommandOf,
+        expected_version: int | None,
+    ) -> Written:
         def decision(now: Turn, at: datetime) -> tuple[Event, ...]:
             if expected_version not in (None, now.version):
                 raise VersionMoved(now, expected_version)
             return decide_request(now, given, at=at, agent=self._agent_of(now))
 
-        return await self._unclaimed(turn, decision, command_of)
+        return await self._written(turn, decision, claim, command_of)
 
     async def time_passed(self, turn: Turn) -> Written:
         """Deal with the turn's waits whose time is over, on behalf of nobody (T91).
@@ -144,7 +169,7 @@ class TurnWriter:
         def decision(now: Turn, at: datetime) -> tuple[Event, ...]:
             return decide_request(now, TimePassed(), at=at, agent=self._agent_of(now))
 
-        return await self._unclaimed(turn, decision, None)
+        return await self._written(turn, decision, None, None)
 
     def _agent_of(self, turn: Turn) -> Agent | None:
         """For its words alone: a request needs no agent."""
@@ -162,12 +187,16 @@ class TurnWriter:
             turn, lambda now, at: decide(now, given, at=at, agent=agent), claim, None
         )
 
-    async def _unclaimed(
-        self, turn: Turn, decision: _Decision, command_of: CommandOf | None
+    async def _written(
+        self,
+        turn: Turn,
+        decision: _Decision,
+        claim: Claim | None,
+        command_of: CommandOf | None,
     ) -> Written:
         try:
-            return await self._write(turn, decision, None, command_of)
-        except ClaimLost as gone:  # with its conversation: there is no claim that could be lost
+            return await self._write(turn, decision, claim, command_of)
+        except ClaimLost as gone:  # somebody else has it, or it is gone with its conversation
             raise VersionConflict(str(gone)) from gone
 
     async def _write(

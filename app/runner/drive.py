@@ -17,7 +17,7 @@ from typing import Any
 
 import structlog
 
-from app.ports import AgentCatalog, ClaimedTurn, NewId, TurnStore, Wakeups
+from app.ports import AgentCatalog, ClaimedTurn, ClaimLost, NewId, TurnStore, Wakeups
 from app.runner.commit import TurnWriter
 from app.runner.exact_agent import agent_of, nobody
 from app.runner.hooked_run import HookedRun
@@ -25,6 +25,7 @@ from app.runner.in_hand import TurnInHand
 from app.runner.lost_answer import lost_answer
 from app.runner.model_call import ModelCaller
 from app.runner.model_step import ModelStep
+from app.runner.taking_over import lost_to, taken_over
 from app.runner.tasks import unless
 from app.runner.tool_step import ToolStep
 from app.runner.transcript import Transcript
@@ -32,6 +33,7 @@ from app.turn import inputs as i
 from app.turn.journal import JournalError
 from app.turn.next_step import CallModel, RecoverLostStep, Rest, RunTools, next_step
 from app.turn.states import CallingModel, RunningTools
+from app.turn.status import LostTo
 
 _MOST_FRUITLESS = 20
 """Reports in a row that may bring nothing."""
@@ -52,7 +54,12 @@ class Driver:
     grace_seconds: float
     """How long tools in flight may go on after a stop is asked for."""
 
-    async def drive(self, held: ClaimedTurn, stopping: asyncio.Event) -> bool:
+    async def drive(
+        self,
+        held: ClaimedTurn,
+        stopping: asyncio.Event,
+        may_begin: Callable[[], bool] = lambda: True,
+    ) -> bool:
         """Drive a turn until it rests, or until `stopping` is set; whether it rests.
 
         At rest the claim has been given up by the last commit. After a stop it has not: tools in
@@ -60,14 +67,22 @@ class Driver:
         dropped, and a tool that outlasts its grace is ended. Where nobody can say what has come of
         it, the turn is left with a begun step, which whoever claims it next takes for lost: it is.
 
+        Args:
+            held: the turn, and the claim on it.
+            stopping: set when the worker is to stop.
+            may_begin: whether the claim is known to have been ours a short while ago; asked before
+                a model is called or a tool entered.
+
         Raises:
             ClaimLost: the turn is another worker's now.
             StoreUnavailable, OutcomeUnknown: the database is away; the claim will run out.
         """
-        loaded = agent_of(self.catalog, held.turn)
-        if loaded is None:
-            loaded = nobody(held.turn)
-        transcript = await Transcript.load(self.store, held.turn)
+        loaded = agent_of(self.catalog, held.turn) or nobody(held.turn)
+        turn = await taken_over(self.writer, held, loaded.agent)
+        if turn is None:
+            return True
+        held = replace(held, turn=turn)
+        transcript = await Transcript.load(self.store, turn)
         hand = TurnInHand(
             held,
             loaded,
@@ -77,7 +92,7 @@ class Driver:
             wakeups=self.wakeups,
             new_id=self.new_id,
         )
-        drive = _Drive(self, hand, stopping)
+        drive = _Drive(self, hand, stopping, may_begin, lost_to(held))
         try:
             return await drive.run()
         finally:
@@ -87,8 +102,17 @@ class Driver:
 class _Drive:
     """One turn in the hands of one worker."""
 
-    def __init__(self, driver: Driver, hand: TurnInHand, stopping: asyncio.Event) -> None:
+    def __init__(
+        self,
+        driver: Driver,
+        hand: TurnInHand,
+        stopping: asyncio.Event,
+        may_begin: Callable[[], bool],
+        lost_to: LostTo,
+    ) -> None:
         self._hand = hand
+        self._may_begin = may_begin
+        self._lost_to: LostTo = lost_to
         self._clock = driver.writer.clock
         self._store = driver.store
         self._stopping = stopping
@@ -154,13 +178,21 @@ class _Drive:
                     text=text,
                     reasoning=reasoning,
                     is_cut_off=lost == self._tools.cut_off,
+                    cause=self._lost_to,
                 )
             case CallModel() | RunTools():
                 return i.BeginStep(attempt_id=hand.announce())
 
     async def _perform(self) -> i.Report | None:
-        """Do the step in flight; `None` when it was dropped: look at the turn anew."""
+        """Do the step in flight; `None` when it was dropped: look at the turn anew.
+
+        Raises:
+            ClaimLost: the turn may be another worker's, who goes on with it.
+        """
         hand = self._hand
+        if not self._may_begin():
+            message = f"the claim on turn {hand.turn.identity.turn_id!r} was not renewed in time"
+            raise ClaimLost(message)
         if hand.hooked is not None and hand.hooked.is_due:
             return await self._opened(hand.hooked)
         match hand.turn.state:

@@ -2,12 +2,14 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 from app.ports import AuditEntry, Command, Commit, Receipt, StoredTurn, VersionConflict
 from app.services.deps import Caller, Services
 from app.services.errors import Contended
 from app.services.found import get_turn
+from app.services.orphans import OrphanHeld
 from app.turn import events as e
 from app.turn.decide import decide_request
 from app.turn.errors import WaitExpired
@@ -31,7 +33,7 @@ class Commanded:
         return False
 
 
-async def carry_out(
+async def carry_out(  # noqa: PLR0913 - what a command needs, and what it may need
     services: Services,
     caller: Caller,
     stored: StoredTurn,
@@ -41,6 +43,7 @@ async def carry_out(
     receipt: Receipt | None = None,
     check: Check | None = None,
     expected_version: int | None = None,
+    held: OrphanHeld | None = None,
 ) -> Commanded:
     """The turn once it has been told `given`.
 
@@ -56,14 +59,16 @@ async def carry_out(
             await check(commit)
         return await caller.command(audit, commit, receipt=receipt)
 
+    writer = services.writer
+    request = writer.request if held is None else partial(writer.request_under, held.claim)
     try:
-        written = await services.writer.request(
-            stored.turn, given, left_behind, expected_version=expected_version
-        )
+        written = await request(stored.turn, given, left_behind, expected_version=expected_version)
     except VersionConflict as error:
         raise Contended(str(error)) from error
     except WaitExpired as refusal:
         raise await _when_time_is_over(services, refusal) from refusal
+    if held is not None:
+        held.done(written)
     seen_version = written.seen_version
     if written.events:
         return Commanded(stored=written.stored, seen_version=seen_version)

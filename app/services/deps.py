@@ -19,6 +19,7 @@ from app.ports import (
     KeptReply,
     LateResultStore,
     NewId,
+    OrphanClaims,
     Receipt,
     StoredTurn,
     TurnStore,
@@ -43,6 +44,7 @@ class Services:
     audit: AuditLog
     usage: UsageStore
     waits: WaitStore
+    orphans: OrphanClaims
     external_calls: ExternalCallStore
     late_results: LateResultStore
     feeds: FeedStore

@@ -43,6 +43,8 @@ class Draft:
     """Whether it must open a turn: an active one is in its way then, a waiting one too (T3)."""
     when_running: WhenRunning = "reject"
     """Whether it waits for a turn at work: for its end, or for its next boundary (T7 to T9)."""
+    recover_first: bool = False
+    """Whether a turn whose worker is gone is brought to its end first, and this said behind it."""
     hold: bool = False
     """Whether the turn it opens waits for `RUN`; it opens one, then, or is refused (T11a)."""
 
@@ -129,8 +131,12 @@ def opening(
     return conversation, Commit(before=turn, after=turn, events=events, at=now)
 
 
-def request_to(services: Services, draft: Draft, active: StoredTurn) -> PostMessage:
+def request_to(
+    services: Services, draft: Draft, active: StoredTurn, *, is_orphaned: bool = False
+) -> PostMessage:
     """What the message asks of the conversation's turn; whether it fits is the turn's to say.
+
+    One whose worker is gone goes on with it (T10a), so its agent must be there too.
 
     Raises:
         ConversationBusy: the turn is in its way, or another agent's (T3, T4, T11a).
@@ -139,9 +145,15 @@ def request_to(services: Services, draft: Draft, active: StoredTurn) -> PostMess
     _leaves_room(draft, active.turn)
     message = UserMessage(message_id=draft.message_id, content=draft.content)
     # To a turn at work a message runs nothing, nor does one that only closes calls (T7, T8, T97).
-    if active.turn.status in BLOCKED and not only_closes_calls(active.turn, message):
+    is_blocked = active.turn.status in BLOCKED
+    if (is_blocked and not only_closes_calls(active.turn, message)) or is_orphaned:
         require_agent(services, active)
-    return PostMessage(message=message, when_running=draft.when_running)
+    return PostMessage(
+        message=message,
+        when_running=draft.when_running,
+        is_orphaned=is_orphaned,
+        recover_first=draft.recover_first,
+    )
 
 
 def _leaves_room(draft: Draft, turn: Turn) -> None:

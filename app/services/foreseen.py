@@ -13,6 +13,8 @@ from app.services.drafts import Draft, calls_at_the_end, opening, request_to, tu
 from app.turn.decide import decide_request
 from app.turn.effects import Brought, Effect, brought
 from app.turn.ids import ConversationId, TurnId
+from app.turn.state import Turn
+from app.turn.status import Status
 from app.turn.transcript import ToolResult
 
 
@@ -48,13 +50,22 @@ async def foresee(services: Services, caller: Caller, draft: Draft) -> Foreseen:
         return _foreseen(brought(None, commit.events), conversation_id, None)
     turn = found.active.turn
     loaded = exact_agent(services.catalog, turn.identity)
+    is_orphaned = await _is_orphaned(services, caller, turn)
     events = decide_request(
         turn,
-        request_to(services, draft, found.active),
+        request_to(services, draft, found.active, is_orphaned=is_orphaned),
         at=services.clock(),
         agent=None if loaded is None else loaded.agent,
     )
     return _foreseen(brought(turn, events), draft.conversation_id, turn.identity.turn_id)
+
+
+async def _is_orphaned(services: Services, caller: Caller, turn: Turn) -> bool:
+    if turn.status is not Status.RUNNING:
+        return False
+    scope, conversation_id = caller.principal.scope, turn.identity.conversation_id
+    standing = await services.histories.standing(scope, conversation_id)
+    return standing is not None and standing.is_lost
 
 
 def _foreseen(

@@ -32,6 +32,7 @@ from app.services.drafts import (
 from app.services.errors import Contended
 from app.services.found import get_turn, require_agent
 from app.services.opening import open_turn
+from app.services.orphans import orphan_held
 from app.turn.errors import Rejected, TurnTerminal
 from app.turn.ids import MessageId, TurnId
 from app.turn.inputs import Replan
@@ -128,15 +129,18 @@ async def _gone_on(
     services: Services, caller: Caller, draft: Draft, active: StoredTurn, receipt: Receipt
 ) -> Posted:
     turn = active.turn
-    given = request_to(services, draft, active)
     audit = caller.entry(
         draft.action,
         conversation_id=draft.conversation_id,
         turn_id=turn.identity.turn_id,
     )
-    written = await services.writer.request(
-        turn, given, partial(caller.command, audit, receipt=receipt)
-    )
+    command_of = partial(caller.command, audit, receipt=receipt)
+    async with orphan_held(services, caller, turn) as held:
+        given = request_to(services, draft, active, is_orphaned=held is not None)
+        if held is None:
+            return _posted(await services.writer.request(turn, given, command_of))
+        written = await services.writer.request_under(held.claim, turn, given, command_of)
+        held.done(written)
     return _posted(written)
 
 

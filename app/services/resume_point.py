@@ -20,7 +20,8 @@ from app.services.errors import (
 )
 from app.services.found import require_agent
 from app.services.opening import open_behind
-from app.services.turns import resume
+from app.services.orphans import orphan_held
+from app.services.turns import resume, resume_orphan
 from app.turn.errors import CorrelationMismatch, TurnNotBlocked, TurnTerminal
 from app.turn.ids import ConversationId, FailureId
 from app.turn.inputs import Resume, RetryModel
@@ -147,14 +148,22 @@ async def _gone_on(
 async def _taken_up(
     services: Services, caller: Caller, found: Found, turn: Turn, asked: ResumeAsked
 ) -> Commanded:
-    """A turn whose worker is gone is any worker's; nothing of it changes before one takes it."""
+    """A turn whose worker is gone is any worker's; nothing of it changes before one takes it.
+
+    Unless its agent wants a person to decide, who has just decided (C25).
+    """
     stored = found.standing.active
     if stored is None:
         raise TurnTerminal(turn, f"turn {turn.identity.turn_id!r} is {turn.status}")
     if asked.model is not None:
         raise PayloadInvalid("a turn that goes on from a lost step keeps its model", turn)
-    require_agent(services, stored)
+    loaded = require_agent(services, stored)
     identity = turn.identity
+    if loaded.agent.on_crash == "pause":
+        async with orphan_held(services, caller, turn) as held:
+            if held is None:
+                raise TurnNotBlocked(turn, f"turn {identity.turn_id!r} is at work again")
+            return await resume_orphan(services, caller, stored, held)
     services.wakeups.announce(identity.turn_id, runnable=True)
     audit = caller.entry(
         _ACTION, conversation_id=identity.conversation_id, turn_id=identity.turn_id

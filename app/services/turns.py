@@ -14,6 +14,7 @@ from app.services.commands import Commanded, carry_out
 from app.services.deps import Caller, Services
 from app.services.errors import Contended, Forbidden
 from app.services.found import get_turn, require_agent
+from app.services.orphans import OrphanHeld, orphan_held
 from app.services.principal import Principal
 from app.turn.actions import Action, actions
 from app.turn.failures import FailureRecord
@@ -117,6 +118,18 @@ async def resume(
     return await _commanded(services, caller, stored, given, failure_id, expected_version)
 
 
+async def resume_orphan(
+    services: Services, caller: Caller, stored: StoredTurn, held: OrphanHeld
+) -> Commanded:
+    """A turn whose worker is gone, going on because a person has said so.
+
+    Raises:
+        Rejected, Contended: as for `resume`.
+    """
+    given = Resume(is_orphaned=True)
+    return await _commanded(services, caller, stored, given, None, None, held=held)
+
+
 async def resume_under(
     services: Services,
     caller: Caller,
@@ -170,7 +183,13 @@ async def cancel(
         TurnNotFound, TurnTerminal, VersionMoved, Contended: as their names say.
     """
     stored = await get_turn(services, caller, turn_id)
-    return await _commanded(services, caller, stored, Cancel(), None, expected_version)
+    async with orphan_held(services, caller, stored.turn) as held:
+        if held is None:
+            return await _commanded(services, caller, stored, Cancel(), None, expected_version)
+        at_once = Cancel(is_orphaned=True)
+        return await _commanded(
+            services, caller, stored, at_once, None, expected_version, held=held
+        )
 
 
 async def _commanded(
@@ -180,6 +199,8 @@ async def _commanded(
     given: ResumeCommand | Pause | Cancel,
     failure_id: str | None,
     expected_version: int | None,
+    *,
+    held: OrphanHeld | None = None,
 ) -> Commanded:
     identity = stored.turn.identity
     audit = caller.entry(
@@ -189,7 +210,7 @@ async def _commanded(
         failure_id=failure_id,
     )
     return await carry_out(
-        services, caller, stored, given, audit, expected_version=expected_version
+        services, caller, stored, given, audit, expected_version=expected_version, held=held
     )
 
 

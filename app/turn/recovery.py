@@ -80,8 +80,13 @@ def tools_lost(
     return _then_begin(turn, events, given, agent, at)
 
 
-def lost_to(state: CallingModel | RunningTools, given: i.StepLost) -> LostTo:
-    """What the step was lost to; a pause in between does not make a death a shutdown."""
+def lost_to(state: CallingModel | RunningTools, given: i.StepLost) -> LostTo | None:
+    """What the step was lost to; a pause in between does not make a death a shutdown.
+
+    `None`: its worker is there, and has ended it.
+    """
+    if given.is_cut_off:
+        return None
     return "crash" if state.has_crashed else given.cause
 
 

@@ -41,6 +41,8 @@ class Heartbeat:
     """The claims to renew, by turn and epoch; asked from another thread."""
     drop: Callable[[TurnId], None]
     """Told of each turn that is no longer ours, from another thread."""
+    renewed: Callable[[TurnId, int, float], None]
+    """Told of each claim, by turn and epoch, that was ours at a time (`time.monotonic()`)."""
 
     async def run(self) -> None:
         """Renew until cancelled; never raises because the database is away."""
@@ -67,11 +69,14 @@ class Heartbeat:
             renewing.cancel()
 
     async def _renewed(self, claims: Renewals, held: Mapping[TurnId, int]) -> bool:
+        asked_at = time.monotonic()
         try:
             still = await claims.renew(self.worker, held)
         except StoreUnavailable:
             _log.warning("claims_not_renewed", worker=self.worker, turns=len(held))
             return False
+        for turn_id in still:
+            self.renewed(turn_id, held[turn_id], asked_at)
         now_held = self.held()
         self._drop({t: e for t, e in held.items() if t not in still and now_held.get(t) == e})
         return True

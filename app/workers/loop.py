@@ -1,9 +1,11 @@
 """The worker: claims turns that are due, drives them, and gives them back."""
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 import structlog
 
@@ -51,6 +53,8 @@ class Worker:
     sweeper: Sweeper
     _held: dict[TurnId, ClaimedTurn] = field(default_factory=dict)
     _driving: dict[TurnId, asyncio.Task[None]] = field(default_factory=dict)
+    _known_at: dict[tuple[TurnId, int], float] = field(default_factory=dict)
+    """When each claim was last known to be ours, by turn and epoch (`time.monotonic()`)."""
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Work until `stopping` is set; then drop model calls, let tools end, release.
@@ -72,6 +76,7 @@ class Worker:
         free = self.settings.concurrency - len(self._driving)
         if free <= 0:
             return False
+        asked_at = time.monotonic()
         try:
             claimed = await self.claims.claim(
                 self.name, limit=free, versions=self.catalog.versions()
@@ -80,6 +85,7 @@ class Worker:
             _log.warning("claim_failed", worker=self.name)
             return False
         for turn in claimed:
+            self._known_at[_named(turn)] = asked_at
             self._start(turn, stopping)
         return bool(claimed)
 
@@ -98,7 +104,7 @@ class Worker:
             if before is not None:
                 # Our own claim had run out unnoticed, and we were the first to take the turn again.
                 await cancel_and_wait([before])
-            if not await self.driver.drive(claimed, stopping):
+            if not await self.driver.drive(claimed, stopping, partial(self._may_begin, claimed)):
                 await self._release(claimed)
         except (ClaimLost, OutcomeUnknown, StoreUnavailable) as reason:
             # Not released: if the claim is still ours it runs out, and that is a pause for free.
@@ -107,10 +113,26 @@ class Worker:
             _log.exception("drive_failed", turn_id=turn_id)
         finally:
             is_full = len(self._driving) >= self.settings.concurrency
+            self._known_at.pop(_named(claimed), None)
             if self._held.get(turn_id) is claimed:
                 del self._held[turn_id], self._driving[turn_id]
             if is_full:  # there was no place for others, so that nobody has looked for them
                 self.wakeups.runnable.set()
+
+    def _may_begin(self, claimed: ClaimedTurn) -> bool:
+        """Whether the claim was ours so short a time ago that nobody else can have it by now.
+
+        A process that was stopped for longer finds the turn gone, or about to go; the heartbeat
+        says so as well, but may be a moment later.
+        """
+        known_at = self._known_at[_named(claimed)]
+        return time.monotonic() - known_at < self.settings.give_up_seconds
+
+    def _renewed(self, turn_id: TurnId, epoch: int, at: float) -> None:
+        """From the heartbeat's thread; each line is one step of the interpreter."""
+        claim = (turn_id, epoch)
+        if claim in self._known_at:
+            self._known_at[claim] = at
 
     async def _release(self, claimed: ClaimedTurn) -> None:
         held = {claimed.turn.identity.turn_id: claimed.claim.epoch}
@@ -133,6 +155,7 @@ class Worker:
             give_up_seconds=self.settings.give_up_seconds,
             held=self._epochs,
             drop=lambda turn_id: _call_soon(loop, self._drop, turn_id),
+            renewed=self._renewed,
         )
 
     def _epochs(self) -> Mapping[TurnId, int]:
@@ -143,6 +166,11 @@ class Worker:
         task = self._driving.get(turn_id)
         if task is not None:
             task.cancel()
+
+
+def _named(claimed: ClaimedTurn) -> tuple[TurnId, int]:
+    """A claim by its turn and epoch."""
+    return claimed.turn.identity.turn_id, claimed.claim.epoch
 
 
 def _call_soon(

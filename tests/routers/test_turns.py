@@ -21,6 +21,7 @@ FIELDS = {
     "suspension",
     "waits",
     "pause",
+    "stoppedBy",
     "failureId",
     "failureType",
     "retryAfterMillis",

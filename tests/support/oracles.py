@@ -248,7 +248,8 @@ def check_records(record: Record) -> None:
         result = event.result
         assert (row["call_id"], row["outcome"]) == (result.call_id, result.outcome)
         assert (row["reason"], row["source_message_id"]) == (event.reason, event.source_message_id)
-    in_flight = isinstance(record.turn.state, CallingModel)
+    state = record.turn.state
+    in_flight = isinstance(state, CallingModel) and not state.has_crashed
     ended = record.turn.counters.model_attempts - in_flight
     assert [row["model_attempt"] for row in record.usage] == list(range(1, ended + 1))
     successes = sum(row["succeeded"] for row in record.usage)

@@ -34,6 +34,14 @@ from tests.support.turns import Told, a_message
 from tests.support.world import World
 
 _WORKER = "worker"
+_ORPHANED = """
+UPDATE turns SET claimed_by = 'gone', claim_epoch = claim_epoch + 1,
+                 claimed_until = clock_timestamp() - interval '1 hour'
+WHERE turn_id = $1 AND status = 'RUNNING'
+"""
+_UNCLAIMED = """
+UPDATE turns SET claimed_by = NULL, claimed_until = NULL WHERE turn_id = $1 AND claimed_by = 'gone'
+"""
 _CLAIM = """
 UPDATE turns SET claimed_by = $1, claim_epoch = claim_epoch + 1,
                  claimed_until = clock_timestamp() + interval '1 hour'
@@ -65,6 +73,7 @@ class ToldOverHttp(Told):
     @override
     def tell(self, given: i.Input) -> Self:
         self.world.now[0] = self.at
+        self._with_a_worker_or_without(given)
         before, given = self.turn, _of_the_form(given, self.turn)
         expected = _decided(self, given)
         if isinstance(given, i.PostMessage):
@@ -146,6 +155,12 @@ class ToldOverHttp(Told):
         assert answer.json()["turnId"] == self.turn.identity.turn_id
         assert self._stored(self.turn.identity.turn_id) == self.turn
 
+    def _with_a_worker_or_without(self, given: i.Input) -> None:
+        """The turn is orphaned where the core is told so, and only there."""
+        is_orphaned = isinstance(given, i.PostMessage | i.Cancel) and given.is_orphaned
+        statement = _ORPHANED if is_orphaned else _UNCLAIMED
+        self.world.do(self.world.database.execute(statement, self.turn.identity.turn_id))
+
     def _check_successor(self, answer: httpx.Response | None) -> None:
         """A message behind the end of a turn opens the next one; it is ended, so that all rests."""
         assert answer is not None
@@ -172,13 +187,14 @@ class ToldOverHttp(Told):
     def _check_foreseen(self, given: i.PostMessage, expected: tuple[Event, ...] | Rejected) -> None:
         """A dry run says what is about to happen, and changes nothing."""
         path = f"/conversations/{self.conversation_id}/messages?dryRun=true"
-        said = _said(given.message) | {"whenRunning": given.when_running}
+        said = _said(given.message) | _how(given)
         foreseen = self._post(path, said).json()
         assert self._stored(self.turn.identity.turn_id) == self.turn, "a dry run changed the turn"
         if isinstance(expected, TurnTerminal):
             assert foreseen["effect"] == "OPEN"
         elif isinstance(expected, Rejected):
-            assert (foreseen["effect"], foreseen["problem"]["code"]) == ("REFUSE", expected.code)
+            assert foreseen["effect"] == "REFUSE", (given, expected.detail, foreseen)
+            assert foreseen["problem"]["code"] == expected.code
         else:
             what = brought(self.turn, expected)
             closes = [result.call_id for result in what.closes]
@@ -241,6 +257,10 @@ def _said(message: UserMessage) -> dict[str, Any]:
     return {"content": content, "messageId": message.message_id}
 
 
+def _how(given: i.PostMessage) -> dict[str, Any]:
+    return {"whenRunning": given.when_running, "recoverFirst": given.recover_first}
+
+
 def _of_the_form(given: i.Input, turn: Turn) -> i.Input:
     """Values over HTTP name no schema: they are checked against the one of the form that waits."""
     if not isinstance(given, i.UserInput) or given.data is None:
@@ -255,8 +275,8 @@ def _address(  # noqa: C901 - it only routes
     """Where a request goes, and what it says."""
     one = f"/turns/{turn.identity.turn_id}"
     match given:
-        case i.PostMessage(message=message, when_running=when):
-            said = _said(message) | {"whenRunning": when}
+        case i.PostMessage(message=message):
+            said = _said(message) | _how(given)
             return f"/conversations/{conversation_id}/messages", said
         case i.Withdraw(message_id=message_id):
             return f"/conversations/{conversation_id}/queue/{message_id}", None

@@ -204,7 +204,8 @@ export class Line {
     if (text) touch(text).pieces.discard(data.discardFrom ?? 0);
     this.#giveUpAttempt();
     this.steps = this.steps.filter((step) => step.kind !== "text" || step.pieces.length > 0);
-    this.remark("splice", "c-ok", "Interrupted: the worker was lost. Brought back with everything that was stored.", at);
+    const lost = data.cause === "shutdown" ? "the worker stopped in order" : "the worker was lost";
+    this.remark("splice", "c-ok", `Interrupted: ${lost}. Brought back with everything that was stored.`, at);
     this.#wait("asking", at);
   }
 

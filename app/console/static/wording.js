@@ -28,7 +28,10 @@ function paused({ turn, wait }, now) {
   const message = turn.message ?? "";
   const lang = langOf(message);
   const [title, text] = titleAndRest(message);
-  if (turn.pause?.cause === "limit") return { lang, symbol: "pause", tone: "", title: title || "Paused at a limit", text };
+  if (turn.pause && turn.pause.cause !== "person") {
+    const untold = turn.pause.cause === "limit" ? "Paused at a limit" : "Paused after a crash";
+    return { lang, symbol: "pause", tone: "", title: title || untold, text };
+  }
   return { lang: null, textLang: lang, symbol: "pause", tone: "run", title: `Paused at ${moment(wait.since, now)}`, text };
 }
 
