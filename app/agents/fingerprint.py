@@ -33,23 +33,27 @@ def declaration_hash(
     }
     if agent.on_model_failure != "wait":
         written["onModelFailure"] = agent.on_model_failure
-    if agent.on_crash != "continue":
-        written["onCrash"] = agent.on_crash
     if agent.output_schema is not None:
         written["output"] = json.loads(agent.output_schema)
     if agent.interruption_text:
         written["interruptionText"] = dict(agent.interruption_text)
-    if agent.never_replay:
-        written["neverReplay"] = True
     if hooks is not None:  # by name: what they do is code, as what is inside a tool
         written["hooks"] = f"{type(hooks).__module__}.{type(hooks).__qualname__}"
     if policy is not None:
         written["policy"] = name_of_policy(policy)
     if forms:
         written["forms"] = [_form(each) for each in forms]
-    return sha256(
-        _canonical({**written, **_waits(agent), **_answers(agent)}).encode(errors="surrogatepass")
-    ).hexdigest()
+    written |= {**_waits(agent), **_answers(agent), **_crashes(agent)}
+    return sha256(_canonical(written).encode(errors="surrogatepass")).hexdigest()
+
+
+def _crashes(agent: Agent) -> dict[str, object]:
+    written: dict[str, object] = {}
+    if agent.on_crash != "continue":
+        written["onCrash"] = agent.on_crash
+    if agent.never_replay:
+        written["neverReplay"] = True
+    return written
 
 
 def _answers(agent: Agent) -> dict[str, object]:

@@ -209,11 +209,11 @@ def test_the_resume_point_is_the_same_before_and_behind_the_pause(
     made: Callable[[], Told], kind: str
 ) -> None:
     told = made()
-    orphaned = of_active(told.turn, is_lost=True)
+    orphaned = of_active(told.turn, an_agent(), is_lost=True)
 
     assert isinstance(orphaned, Resumable)
     assert orphaned.kind == kind
-    assert of_active(told.crashed().turn, is_lost=False) == orphaned
+    assert of_active(told.crashed().turn, an_agent(), is_lost=False) == orphaned
 
 
 def test_a_resume_of_an_orphan_says_so_in_the_journal_and_recovers_as_behind_a_pause() -> None:
