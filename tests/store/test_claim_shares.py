@@ -12,9 +12,10 @@ from tests.store.stored import VERSIONS, Stored
 
 _TURNS = """
 INSERT INTO turns (turn_id, tenant_id, conversation_id, agent_id, agent_version, status, version,
-                   body, created_at, updated_at, runnable_at, stop_requested, claim_epoch)
+                   body, created_at, updated_at, runnable_at, stop_requested, claim_epoch,
+                   number)
 SELECT $1 || n, $1, $1 || n, 'clerk', '1', $4, 9, t.body, now(), now(),
-       now() + $5::interval + n * interval '1 microsecond', false, 0
+       now() + $5::interval + n * interval '1 microsecond', false, 0, 1
 FROM (SELECT body FROM turns WHERE turn_id = 't1') t, generate_series($2::int, $3) n
 """
 
