@@ -27,6 +27,8 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
+from app.ports import fault_points
+
 ENV_PREFIX = "TURNKEEPER_"
 ROOT_DATA_DIR = Path("/var/lib/turnkeeper")
 MIN_TOKEN_CHARACTERS = 16
@@ -95,6 +97,14 @@ def _usable(token: SecretStr) -> SecretStr:
     return token
 
 
+def _known(point: str) -> str:
+    name, _, passage = point.partition(":")
+    if name not in fault_points.POINTS or not re.fullmatch(r"([1-9][0-9]{0,5})?", passage):
+        message = "must be the name of a fault point, or name:n for its n-th passage"
+        raise ValueError(message)
+    return point
+
+
 Port = Annotated[int, Field(ge=0, le=65_535)]
 HttpUrl = Annotated[str, AfterValidator(_http_url)]
 Link = Annotated[str, AfterValidator(_link)]
@@ -103,6 +113,7 @@ EnvironmentVariable = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za
 ProviderName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
 ModuleAttribute = Annotated[str, StringConstraints(pattern=r"^[\w.]+:[\w.]+$")]
 Token = Annotated[SecretStr, AfterValidator(_usable)]
+FaultPoint = Annotated[str, AfterValidator(_known)]
 Timeout = Annotated[float, Field(gt=0, le=86_400)]
 
 
@@ -270,6 +281,30 @@ class Settings(BaseSettings):
     log_format: Literal["console", "json"] = Field(
         default="console", description="`console` for people, `json` for machines."
     )
+
+    environment: Literal["production", "test"] = Field(
+        default="production",
+        description="`test` lets a process be told to do harm to itself, as the tests do.",
+    )
+    fault_point: FaultPoint | None = Field(
+        default=None,
+        description="For tests alone: the point at which the process does harm to itself, as "
+        "`name` or `name:n` for its n-th passage ([crash-matrix.md](crash-matrix.md) names all).",
+    )
+    fault_mode: fault_points.Mode = Field(
+        default="kill",
+        description="What happens there: `kill` (SIGKILL), `exit`, `raise` or `hold`.",
+    )
+
+    @model_validator(mode="after")
+    def _no_harm_in_production(self) -> Self:
+        if self.fault_point is not None and self.environment != "test":
+            message = (
+                f"{ENV_PREFIX}FAULT_POINT makes the process do harm to itself; "
+                f"it needs {ENV_PREFIX}ENVIRONMENT=test"
+            )
+            raise ValueError(message)
+        return self
 
     @model_validator(mode="after")
     def _renewals_fit_the_lease(self) -> Self:

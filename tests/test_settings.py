@@ -144,5 +144,24 @@ def test_a_complaint_and_a_repr_hold_no_secret(monkeypatch: pytest.MonkeyPatch) 
     assert "hunter2" not in shown + complaint
 
 
+def test_a_process_does_harm_to_itself_only_where_tests_are_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    complaint = _complaint(monkeypatch, TURNKEEPER_FAULT_POINT="commit.begin.before:2")
+    monkeypatch.setenv("TURNKEEPER_ENVIRONMENT", "test")
+
+    assert "TURNKEEPER_ENVIRONMENT=test" in complaint
+    assert load_settings().fault_point == "commit.begin.before:2"
+
+
+@pytest.mark.parametrize("point", ["commit", "commit.begin", "claim.take.after:0", "http.answer:x"])
+def test_a_fault_point_that_does_not_exist_is_refused(
+    monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    environment = {"TURNKEEPER_ENVIRONMENT": "test", "TURNKEEPER_FAULT_POINT": point}
+
+    assert "must be the name of a fault point" in _complaint(monkeypatch, **environment)
+
+
 def test_prefix_is_the_projects_name() -> None:
     assert ENV_PREFIX == "TURNKEEPER_"

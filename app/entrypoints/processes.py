@@ -8,7 +8,7 @@ import asyncio
 import signal
 import sys
 from collections.abc import AsyncGenerator, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 
 import structlog
 import uvloop
@@ -17,6 +17,7 @@ from app.agents.errors import AgentError
 from app.entrypoints import api, wiring
 from app.entrypoints.serving import AddressTakenError, AppNotStartedError, Listener, Server
 from app.http.worker_app import worker_app
+from app.ports.fault_points import SelfHarm, watched_by
 from app.settings import Settings
 from app.store import embedded, migrations
 from app.store.inspection import (
@@ -65,7 +66,10 @@ async def serve(settings: Settings) -> None:
         UnsupportedDatabaseError: it cannot start, and what to do about it.
     """
     stop = _stop_at_a_signal()
-    with Listener.bind(settings.host, settings.port, variable="TURNKEEPER_PORT") as listener:
+    with (
+        _harming_itself(settings),
+        Listener.bind(settings.host, settings.port, variable="TURNKEEPER_PORT") as listener,
+    ):
         async with (
             _database(settings) as dsn,
             wiring.build(settings, dsn, stopping=stop) as runtime,
@@ -91,7 +95,10 @@ async def work(settings: Settings) -> None:
     """
     stop = _stop_at_a_signal()
     variable = "TURNKEEPER_WORKER_HEALTH_PORT"
-    with Listener.bind(settings.host, settings.worker_health_port, variable=variable) as listener:
+    with (
+        _harming_itself(settings),
+        Listener.bind(settings.host, settings.worker_health_port, variable=variable) as listener,
+    ):
         async with (
             _database(settings) as dsn,
             wiring.build(settings, dsn, stopping=stop) as runtime,
@@ -119,6 +126,15 @@ async def _runtime(settings: Settings, stop: asyncio.Event) -> AsyncGenerator[wi
         wiring.build(settings, dsn, stopping=stop) as runtime,
     ):
         yield runtime
+
+
+def _harming_itself(settings: Settings) -> AbstractContextManager[None]:
+    """What a test has asked of this process, if it has."""
+    if settings.fault_point is None:
+        return nullcontext()
+    name, _, passage = settings.fault_point.partition(":")
+    harm = SelfHarm(point=name, passage=int(passage or 1), mode=settings.fault_mode)
+    return watched_by(harm.meet)
 
 
 @asynccontextmanager

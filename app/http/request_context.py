@@ -10,6 +10,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.http.problems import problem
+from app.ports.fault_points import BEFORE_ANSWER, reached
 
 _ACCEPTABLE_ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -47,6 +48,8 @@ class RequestContext:
                 headers = MutableHeaders(scope=message)
                 headers["X-Request-Id"] = request_id
                 headers.setdefault("Cache-Control", "no-store")
+                if scope["method"] != "GET":
+                    await reached(BEFORE_ANSWER)
             await send(message)
 
         try:

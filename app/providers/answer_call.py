@@ -8,6 +8,14 @@ from http import HTTPStatus
 import httpx
 
 from app.ports import ModelEvent
+from app.ports.fault_points import (
+    AFTER_STOP,
+    BEFORE_STOP,
+    FIRST_BYTE,
+    MID_ARGUMENTS,
+    MID_TEXT,
+    reached,
+)
 from app.providers.answer_reading import AnswerReading, Delta, Outcome
 from app.providers.failures import (
     Evidence,
@@ -55,6 +63,7 @@ async def call(
             return
     for delta in reading.close():
         yield delta
+    await reached(AFTER_STOP)
     yield _ending(reading, maker)
 
 
@@ -68,9 +77,19 @@ async def _refused(reply: Reply) -> ModelEvent:
 
 
 async def _deltas(reply: Reply, reading: AnswerReading) -> AsyncGenerator[Delta, None]:
+    is_first = True
     while (piece := await reply.next_piece()) is not None:
+        was_whole = reading.is_whole
+        if is_first:
+            await reached(FIRST_BYTE)
+        is_first = False
         for delta in reading.feed(piece):
             yield delta
+            await reached(MID_TEXT)
+        if reading.is_whole and not was_whole:
+            await reached(BEFORE_STOP)
+        elif reading.has_calls and not was_whole:
+            await reached(MID_ARGUMENTS)
         if reading.failure is not None:
             return
         if reading.is_ending:

@@ -72,6 +72,11 @@ class AnswerBuilder(Protocol):
         ...
 
     @property
+    def has_calls(self) -> bool:
+        """Whether a tool call has begun, its arguments perhaps not yet whole."""
+        ...
+
+    @property
     def is_whole(self) -> bool:
         """Whether the provider has said how the answer ends."""
         ...
@@ -112,6 +117,11 @@ class AnswerReading:
     def is_ending(self) -> bool:
         """Nothing that is worth a long wait follows."""
         return self._builder.is_ending or self.failure is not None
+
+    @property
+    def has_calls(self) -> bool:
+        """A tool call has begun."""
+        return self._builder.has_calls
 
     @property
     def is_whole(self) -> bool:

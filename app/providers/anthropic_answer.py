@@ -58,6 +58,11 @@ class AnthropicAnswer:
         return self._has_begun
 
     @property
+    def has_calls(self) -> bool:
+        """A block of a tool call has begun."""
+        return any(block.kind == TOOL_USE for block in self._blocks)
+
+    @property
     def is_whole(self) -> bool:
         """Whether the provider has said how the answer ends."""
         has_ended = self.is_done and self._has_begun and not self._is_spliced

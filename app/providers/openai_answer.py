@@ -48,6 +48,11 @@ class OpenAiAnswer:
         return self._has_choice
 
     @property
+    def has_calls(self) -> bool:
+        """A fragment of a tool call has come."""
+        return bool(self._calls)
+
+    @property
     def is_whole(self) -> bool:
         """Whether the provider has said how the answer ends."""
         return self.raw_stop is not None or (self.is_done and self._has_choice)

@@ -2,8 +2,8 @@
 
 A script is `{"rounds": [ROUND, ...], "strict": true}`. A round may have `text`, `reasoning`,
 `calls` (each with `id`, `name`, `arguments`), `usage`, `stop`, `chunks` (pieces of text),
-`delay_ms` (before every piece) and `faults`. A fault happens `times` times (1 unless said) and is
-one of:
+`argument_chunks` (pieces of each call's arguments), `delay_ms` (before every piece) and `faults`.
+A fault happens `times` times (1 unless said) and is one of:
 
 - `status`, with `headers` and `body`: an HTTP error;
 - `cut_at_byte`: the body is cut behind so many bytes and the connection closed;
@@ -39,6 +39,8 @@ class AnswerReply:
     text: tuple[str, ...] = ()
     calls: tuple[JsonObject, ...] = ()
     """Each with id, name and arguments (a JSON text)."""
+    argument_pieces: int = 1
+    """In which the arguments of each call are sent."""
     stop: str = "stop"
     usage: JsonObject = field(default_factory=dict[str, object])
     delay_seconds: float = 0.0
@@ -60,7 +62,9 @@ class InvalidScriptError(Exception):
     """A script is not of the documented shape."""
 
 
-_ROUND_KEYS = {"text", "reasoning", "calls", "usage", "stop", "chunks", "delay_ms", "faults"}
+_ROUND_KEYS = {"text", "reasoning", "calls", "usage", "stop", "faults"} | {
+    *("chunks", "argument_chunks", "delay_ms")
+}
 _CALL_KEYS = {"id", "name", "arguments"}
 _FAULT_KEYS = {"times", "status", "headers", "body", "cut_at_byte", "hang", "stream_error"}
 
@@ -115,9 +119,10 @@ def answer_reply(this: JsonObject, number: int, fault: JsonObject | None = None)
     )
     stream_error = fault.get("stream_error")
     return AnswerReply(
-        reasoning=_pieces(as_text(this.get("reasoning")), 1),
-        text=_pieces(as_text(this.get("text")), as_count(this.get("chunks")) or 1),
+        reasoning=pieces(as_text(this.get("reasoning")), 1),
+        text=pieces(as_text(this.get("text")), as_count(this.get("chunks")) or 1),
         calls=calls,
+        argument_pieces=as_count(this.get("argument_chunks")) or 1,
         stop=as_text(this.get("stop")) or ("tool_calls" if calls else "stop"),
         usage=as_object(this.get("usage")),
         delay_seconds=(as_count(this.get("delay_ms")) or 0) / 1000,
@@ -136,7 +141,7 @@ def _call(entry: JsonObject, default_id: str) -> JsonObject:
     }
 
 
-def _pieces(text: str, count: int) -> tuple[str, ...]:
+def pieces(text: str, count: int) -> tuple[str, ...]:
     """The text in `count` pieces of nearly one length; fewer when it has fewer characters."""
     count = max(1, min(count, len(text)))
     borders = [len(text) * number // count for number in range(count + 1)]

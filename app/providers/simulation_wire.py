@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import orjson
 
-from app.providers.simulation_script import AnswerReply
-from app.providers.wire_json import JsonObject
+from app.providers.simulation_script import AnswerReply, pieces
+from app.providers.wire_json import JsonObject, as_text
 
 _CREATED = 1_790_000_000
 """A fixed time: the same script gives the same bytes."""
@@ -21,7 +21,8 @@ def event_stream(reply: AnswerReply, model: str, *, has_usage: bool) -> Iterator
     if reply.breaks_off:
         return
     for index, call in enumerate(reply.calls):
-        yield _chunk(model, {"tool_calls": [{"index": index, **_call(call)}]})
+        for delta in _pieces_of(call, reply.argument_pieces):
+            yield _chunk(model, {"tool_calls": [{"index": index, **delta}]})
     if reply.stream_error is not None:
         yield _event({"error": reply.stream_error})
         return
@@ -46,6 +47,14 @@ def whole_body(reply: AnswerReply, model: str) -> bytes:
 def _call(call: JsonObject) -> dict[str, object]:
     function = {"name": call["name"], "arguments": call["arguments"]}
     return {"id": call["id"], "type": "function", "function": function}
+
+
+def _pieces_of(call: JsonObject, count: int) -> Iterator[JsonObject]:
+    """The call, its arguments in pieces; only the first has an id and a name."""
+    first, *rest = pieces(as_text(call["arguments"]), count) or ("",)
+    yield _call({**call, "arguments": first})
+    for piece in rest:
+        yield {"function": {"arguments": piece}}
 
 
 def _chunk(model: str, delta: JsonObject, finish: str | None = None) -> bytes:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from app.ports import Tool, ToolContext, ToolOutput
+from app.ports.fault_points import around
 from app.turn.agent import ToolSpec
 from app.turn.waits import InputNeeded, Unusable, fingerprint_of
 
@@ -22,6 +23,10 @@ def guarded(tools: Mapping[str, Tool]) -> Mapping[str, Tool]:
     return {name: _GuardedTool(tool) for name, tool in tools.items()}
 
 
+def _by_effect(tool: Tool, _arguments: str, _context: ToolContext) -> str:
+    return f"tool.{tool.spec.effect.value}"
+
+
 @dataclass(frozen=True, slots=True)
 class _GuardedTool:
     tool: Tool
@@ -33,6 +38,7 @@ class _GuardedTool:
     def look_at(self, arguments: str) -> InputNeeded | Unusable | None:
         return self.tool.look_at(arguments)
 
+    @around(_by_effect)
     async def run(self, arguments: str, context: ToolContext) -> ToolOutput:
         approved = {each.fingerprint for each in context.approvals if each.stage == "policy"}
         needs_approval = bool(approved) or self.spec.needs_approval

@@ -1,6 +1,7 @@
 """Commands without an effect: there is no commit that their audit row could be part of."""
 
 from app.ports import AuditEntry, KeptReply
+from app.ports.fault_points import around
 from app.store.pool import Database
 from app.store.replies import keep_reply, kept_values, taken_keys
 from app.store.statements import Statement
@@ -25,6 +26,7 @@ class PostgresAudit:
     def __init__(self, database: Database) -> None:
         self._database = database
 
+    @around("commit.audit")
     async def record(self, entry: AuditEntry, kept: KeptReply | None = None) -> None:
         values = {
             "tenant_id": entry.tenant_id,

@@ -15,6 +15,7 @@ import structlog
 from pydantic import ValidationError
 
 from app.ports import Claim, ClaimedTurn
+from app.ports.fault_points import around
 from app.store.pool import Database, Row
 from app.store.turn_codec import TURN_COLUMNS, decode_turn
 from app.turn.ids import AgentId, AgentVersion, TurnId
@@ -124,6 +125,7 @@ class PostgresClaims:
         self._lease_seconds = lease_seconds
         self._last_tenant = ""
 
+    @around("claim.take", if_any=True)
     async def claim(
         self, worker: str, *, limit: int, versions: Sequence[tuple[AgentId, AgentVersion]]
     ) -> Sequence[ClaimedTurn]:
@@ -141,12 +143,14 @@ class PostgresClaims:
         claimed = (_claimed(worker, row) for row in taken)
         return [turn for turn in claimed if turn is not None]
 
+    @around("claim.renew")
     async def renew(self, worker: str, claims: Mapping[TurnId, int]) -> frozenset[TurnId]:
         rows = await self._database.rows(
             _RENEW, worker, self._lease_seconds, list(claims), list(claims.values())
         )
         return frozenset(TurnId(row["turn_id"]) for row in rows)
 
+    @around("claim.release")
     async def release(self, worker: str, claims: Mapping[TurnId, int]) -> None:
         await self._database.execute(_RELEASE, worker, list(claims), list(claims.values()))
 

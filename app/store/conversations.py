@@ -12,6 +12,7 @@ from app.ports import (
     Scope,
     StoredMessage,
 )
+from app.ports.fault_points import around
 from app.store.change_parts import bring, brought_values
 from app.store.deletion import delete_conversation
 from app.store.hidden import HIDDEN, HIDDEN_IN
@@ -130,6 +131,7 @@ class PostgresConversations:
             ends_imported=row["ends_imported"],
         )
 
+    @around("commit.conversation")
     async def put(
         self,
         conversation: Conversation,
@@ -153,6 +155,7 @@ class PostgresConversations:
         with taken_keys():
             return bool(await self._database.value(_PUT.sql, *_PUT.arguments(values)))
 
+    @around("commit.deletion")
     async def delete(self, conversation_id: ConversationId, audit: AuditEntry) -> bool:
         return await delete_conversation(self._database, conversation_id, audit)
 

@@ -17,6 +17,7 @@ from app.ports import (
     KeepClaimed,
     Scope,
 )
+from app.ports.fault_points import around
 from app.store.pool import Database, Row
 from app.store.replies import keep_alone
 from app.turn.ids import AgentId, CallId, ConversationId, TurnId
@@ -94,6 +95,7 @@ class PostgresExternalCalls:
         )
         return [_call(row) for row in rows]
 
+    @around("commit.taken_outside")
     async def claim(
         self, scope: Scope, wanted: ExternalClaim, audit: AuditEntry, keep: KeepClaimed
     ) -> Sequence[ExternalCall]:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from app.ports import AuditEntry, Conversation, KeptReply, Scope, Standing, StoredTurn
+from app.ports.fault_points import around
 from app.store.conversations import conversation_of
 from app.store.hidden import HIDDEN, HIDDEN_IN
 from app.store.message_rows import MESSAGE_COLUMNS, decode_message
@@ -150,6 +151,7 @@ class PostgresHistories:
         )
         return None if row is None else (row["first"], row["free"])
 
+    @around("commit.revert")
     async def hide(
         self,
         conversation: Conversation,

@@ -6,6 +6,7 @@ import asyncpg
 import orjson
 
 from app.ports import KeptLateResult, LateResult
+from app.ports.fault_points import around
 from app.store.pool import Database, Row
 from app.turn.ids import ActorId, CallId, TurnId
 from app.turn.state import Turn
@@ -40,6 +41,7 @@ class PostgresLateResults:
     def __init__(self, database: Database) -> None:
         self._database = database
 
+    @around("commit.late_result")
     async def keep(self, turn: Turn, late: LateResult, *, is_open: bool) -> bool:
         if "\0" in late.call_id:
             return False  # which no id has that was ever stored

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 import asyncpg
 
 from app.ports import FoundReply, KeptReply, KeyTaken
+from app.ports.fault_points import around
 from app.store.pool import Database
 from app.store.statements import Statement
 from app.turn.ids import ActorId, TenantId
@@ -59,9 +60,11 @@ class PostgresReplies:
         row = await self._database.row(_FIND, *principal, key)
         return None if row is None else FoundReply(**row)
 
+    @around("commit.reply")
     async def settle(self, principal: tuple[TenantId, ActorId], kept: KeptReply) -> None:
         await self._database.execute(_SETTLE, *principal, kept.key, kept.digest, kept.reply)
 
+    @around("commit.forgotten")
     async def forget(self) -> int:
         """Clear away some of what is past its time; how many, 0 when nothing is left."""
         return len(await self._database.rows(_FORGET))

@@ -23,6 +23,7 @@ from app.ports import (
     StoreUnavailable,
     VersionConflict,
 )
+from app.ports.fault_points import around, change_of_turn
 from app.store.change_parts import added_by
 from app.store.changes import appending, creating
 from app.store.interruptions import interruptions_of
@@ -70,11 +71,13 @@ class PostgresTurns:
     def __init__(self, database: Database) -> None:
         self._database = database
 
+    @around("commit.open")
     async def create(self, conversation: Conversation, commit: Commit, command: Command) -> None:
         if not await self._write(*creating(conversation, commit, command)):
             message = f"conversation {conversation.conversation_id!r} was deleted meanwhile"
             raise VersionConflict(message)
 
+    @around(change_of_turn)
     async def append(
         self, commit: Commit, *, claim: Claim | None = None, command: Command | None = None
     ) -> Sequence[HistoryMessage]:

@@ -95,22 +95,31 @@ SCENARIOS = {
     "a writing tool": A_WRITING_TOOL,
     "an answer that is repaired": A_REPAIR,
 }
+ONLY_DOUBT = ("plain text", "a writing tool")
+"""Their deaths are those of the crash matrix."""
+RUNS = [
+    (fault, name)
+    for fault in Fault
+    for name in SCENARIOS
+    if name not in ONLY_DOUBT or fault in {Fault.ANSWER_LOST, Fault.CONNECTION_LOST}
+]
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS.keys())
-@pytest.mark.parametrize("fault", Fault, ids=lambda fault: fault.name.lower())
+@pytest.mark.parametrize(
+    ("fault", "scenario"), RUNS, ids=[f"{f.name.lower()}-{name}" for f, name in RUNS]
+)
 async def test_every_run_ends_alike_wherever_the_fault_strikes(
-    stage: Stage, scenario: Scenario, fault: Fault
+    stage: Stage, fault: Fault, scenario: str
 ) -> None:
     fate, n = Fate(fault, at=frozenset()), 0
     while fate.struck >= fate.at:
         n += 1
-        fate = await run(stage, scenario, Fate(fault, at=frozenset({n})))
+        fate = await run(stage, SCENARIOS[scenario], Fate(fault, at=frozenset({n})))
 
     if fault is Fault.DEATH_AFTER_CLAIM:
-        assert n > fate.claims >= 1 + scenario.retries
+        assert n > fate.claims >= 1 + SCENARIOS[scenario].retries
     else:
-        assert n > fate.commits >= scenario.commits
+        assert n > fate.commits >= SCENARIOS[scenario].commits
 
 
 @pytest.mark.parametrize(

@@ -4,17 +4,17 @@ The numbers are those of the public reports that these stories were made from.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from typing_extensions import override
 
 from app.agents import Agent, Limits, RetryPolicy
-from app.ports import Claim, Command, Commit, HistoryMessage, StoredTurn, ToolContext
+from app.ports import StoredTurn, ToolContext
+from app.ports.fault_points import watched_by
 from app.services.deps import Services
 from app.services.drafts import Draft
 from app.services.messages import post_message
@@ -26,7 +26,7 @@ from tests.e2e.conftest import Stage
 from tests.e2e.test_interruptions import LATER, began
 from tests.http.rig import assert_problem
 from tests.support.bench import CALLER
-from tests.support.deaths import Fate, Fault, MortalTurns, let_claims_run_out, life, lives
+from tests.support.deaths import Fate, Fault, Stand, let_claims_run_out, life, lives
 from tests.support.oracles import check_everything
 from tests.support.polling import eventually
 from tests.support.service import Service, SignedIn, running_service
@@ -153,41 +153,16 @@ async def test_scenario_058_a_turn_that_no_worker_has_taken_is_cancelled_at_once
 # --- 059: the end of the work meets the cancellation ----------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class HeldTurns(MortalTurns):
-    """A worker's store that stands still just before the commit that would end a turn."""
-
-    has_come: asyncio.Event = field(default_factory=asyncio.Event)
-    may_go: asyncio.Event = field(default_factory=asyncio.Event)
-
-    @override
-    async def append(
-        self, commit: Commit, *, claim: Claim | None = None, command: Command | None = None
-    ) -> Sequence[HistoryMessage]:
-        if commit.after.is_terminal:
-            self.has_come.set()
-            await self.may_go.wait()
-        return await self.turns.append(commit, claim=claim, command=command)
-
-
 @asynccontextmanager
-async def held_before_its_end(stage: Stage) -> AsyncGenerator[tuple[Service, HeldTurns]]:
-    agents = [clerk(stage.ledger)]
-    async with running_service(
-        stage.dsn, stage.settings, agents=agents, with_worker=False
-    ) as service:
-        runtime = service.runtime
-        turns = HeldTurns(runtime.services.turns, Fate(Fault.ANSWER_LOST, at=frozenset()))
-        writer = replace(runtime.services.writer, store=turns)
-        driver = replace(runtime.worker.driver, store=turns, writer=writer)
-        stop = asyncio.Event()
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(replace(runtime.worker, driver=driver).run(stop))
+async def held_before_its_end(stage: Stage) -> AsyncGenerator[tuple[Service, Stand]]:
+    """A service that stands still just before a worker's commit of an answer."""
+    stand = Stand("commit.answer.before")
+    async with running_service(stage.dsn, stage.settings, agents=[clerk(stage.ledger)]) as service:
+        with watched_by(stand.meets):
             try:
-                yield service, turns
+                yield service, stand
             finally:
-                turns.may_go.set()
-                stop.set()
+                stand.may_go.set()
 
 
 @pytest.mark.parametrize("cancelled_first", [True, False])
@@ -195,16 +170,16 @@ async def test_scenario_059_of_the_last_commit_and_a_cancellation_the_first_one_
     stage: Stage, *, cancelled_first: bool
 ) -> None:
     stage.provider.script(MODEL, [DONE | COSTS])
-    async with held_before_its_end(stage) as (service, turns):
+    async with held_before_its_end(stage) as (service, stand):
         sent = await service.send("ses_1", "Go.", wait=0, agentId="clerk")
         path = f"/turns/{sent['turnId']}/cancel"
-        await turns.has_come.wait()
+        await stand.has_come.wait()
         if cancelled_first:
             answer = await service.client.post(path)
-            turns.may_go.set()
+            stand.may_go.set()
             ended = await service.at_rest(sent["turnId"])
         else:
-            turns.may_go.set()
+            stand.may_go.set()
             ended = await service.at_rest(sent["turnId"])
             answer = await service.client.post(path)
 

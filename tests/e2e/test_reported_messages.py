@@ -6,7 +6,7 @@ external tools do not exist here yet; what waits instead is a retry, a pause or 
 
 import asyncio
 import unicodedata
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -20,6 +20,7 @@ from app.agents import Agent
 from app.entrypoints.api import create_app
 from app.http.auth import Authenticator
 from app.ports import OutcomeUnknown
+from app.ports.fault_points import watched_by
 from app.runner.commit import CommandOf, TurnWriter, Written
 from app.services.deps import Services
 from app.services.principal import Principal, Role
@@ -32,7 +33,7 @@ from tests.e2e.conftest import Stage
 from tests.e2e.test_interruptions import CALLS, LATER, records_of
 from tests.e2e.test_queue import SLOWLY, at_work, messages, post, shown, with_a_tool_in_flight
 from tests.http.rig import assert_problem
-from tests.support.deaths import Fate, Fault, MortalTurns
+from tests.support.deaths import Loss
 from tests.support.oracles import check_everything
 from tests.support.polling import eventually
 from tests.support.service import TOKEN, Service, running_service
@@ -164,26 +165,26 @@ def forgetful(services: Services) -> Services:
     )
 
 
-def told_late(services: Services) -> Services:
-    """The first answer to a commit is lost, and the journal tells what became of it."""
-    turns = MortalTurns(services.turns, Fate(Fault.ANSWER_LOST, at=frozenset({1})))
-    return replace(services, turns=turns, writer=replace(services.writer, store=turns))
-
-
-@pytest.mark.parametrize(("broken", "is_replay"), [(forgetful, True), (told_late, False)])
+@pytest.mark.parametrize("for_long", [True, False])
 async def test_scenario_100_a_message_is_a_replay_too_when_nobody_knows_whether_it_was_taken(
-    stage: Stage, broken: Callable[[Services], Services], *, is_replay: bool
+    stage: Stage, *, for_long: bool
 ) -> None:
+    """The answer to its commit is lost; where the journal can be asked, it tells of the commit."""
     stage.provider.script(MODEL, [DONE | {"faults": [QUOTA]}])
     async with running_service(stage.dsn, stage.settings, agents=[clerk(stage.ledger)]) as service:
         waiting = await service.send("ses_1", "Go.", agentId="clerk", messageId="m1")
-        async with replica_of(service, services=broken(service.runtime.services)) as client:
+        services = service.runtime.services
+        broken = forgetful(services) if for_long else services
+        lost = Loss("commit.command.after", times=0 if for_long else 1)
+        async with replica_of(service, services=broken) as client:
             said = {"content": "Go on.", "messageId": "m2"}
-            answer = await client.post("/conversations/ses_1/messages", json=said)
+            with watched_by(lost.meets):
+                answer = await client.post("/conversations/ses_1/messages", json=said)
         await service.at_rest(waiting["turnId"])
 
     assert (answer.status_code, answer.json()["turnId"]) == (202, waiting["turnId"])
-    assert (answer.headers.get(REPLAYED) == "true") is is_replay
+    assert (answer.headers.get(REPLAYED) == "true") is for_long
+    assert lost.times == 0
     (record,) = await check_everything(stage.dsn, stage.ledger)
     assert record.user_messages == ["m1", "m2"]
 

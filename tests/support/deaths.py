@@ -1,45 +1,28 @@
-"""Infrastructure that fails at a chosen commit: the process dies, or the answer to COMMIT is lost.
+"""A process that dies, or hears no answer to COMMIT, at a chosen passage of a fault point.
 
 A death is a `BaseException`, so no handler of the service takes it for news. From then on the dead
-process writes nothing: whatever of it still runs meets its death at the store as well.
+process does nothing more: whatever of it still runs meets its death at its next point as well.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from enum import Enum, auto
 from typing import Any, TypeVar
 
 from app.agents import Agent
 from app.entrypoints import wiring
-from app.ports import (
-    Claim,
-    ClaimedTurn,
-    ClaimQueue,
-    Clock,
-    Command,
-    Commit,
-    Conversation,
-    HistoryMessage,
-    InterruptedCall,
-    JournalRow,
-    OutcomeUnknown,
-    Scope,
-    StoredTurn,
-    TurnStore,
-)
+from app.ports import Clock, OutcomeUnknown
+from app.ports.fault_points import TURN_COMMITS, watched_by
 from app.services.deps import Services
 from app.settings import Settings
-from app.turn.failures import FailureRecord
-from app.turn.ids import AgentId, AgentVersion, ConversationId, TurnId
-from app.turn.state import Turn
-from app.turn.status import Status
-from app.turn.transcript import Message
 from tests.support.postgres import query
 
 Result = TypeVar("Result")
+
+CLAIMED = "claim.take.after"
 
 
 class Death(BaseException):
@@ -58,9 +41,33 @@ class Fault(Enum):
     """The commit did not happen, and nobody was told."""
 
 
+_STRIKES_BEFORE = {Fault.DEATH_BEFORE_COMMIT, Fault.CONNECTION_LOST}
+_IS_NO_DEATH = {Fault.ANSWER_LOST, Fault.CONNECTION_LOST}
+
+
 @dataclass(slots=True)
-class Fate:
-    """A fault at chosen commits (or claims) of all the lives that share it."""
+class Mortal:
+    """What the lives of a process share: once it has died, nothing of it passes a point."""
+
+    died: asyncio.Event = field(default_factory=asyncio.Event, kw_only=True)
+    _home: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop, init=False)
+
+    async def die(self) -> None:
+        """End the process; from another thread, whose loop only ever stands still then."""
+        if asyncio.get_running_loop() is not self._home:
+            self._home.call_soon_threadsafe(self.died.set)
+            await asyncio.Event().wait()
+        self.died.set()
+        raise Death
+
+    async def require_alive(self) -> None:
+        if self.died.is_set():
+            await self.die()
+
+
+@dataclass(slots=True)
+class Fate(Mortal):
+    """A fault at chosen commits of turns (or claims) of all the lives that share it."""
 
     fault: Fault
     at: frozenset[int]
@@ -68,118 +75,122 @@ class Fate:
     commits: int = 0
     claims: int = 0
     struck: set[int] = field(default_factory=set[int])
-    died: asyncio.Event = field(default_factory=asyncio.Event)
+    _under_way: dict[object, int] = field(default_factory=dict[object, int])
 
-    def is_due(self, count: int, *faults: Fault) -> bool:
-        """Whether one of `faults` strikes at this commit or claim; it strikes once."""
-        if self.fault not in faults or count not in self.at - self.struck:
+    async def meets(self, point: str) -> None:
+        """Strike if it is due; it strikes once at each."""
+        await self.require_alive()
+        self.claims += point == CLAIMED
+        is_due = self._is_due(point)
+        if is_due and self.fault in _IS_NO_DEATH:
+            raise OutcomeUnknown
+        if is_due:
+            await self.die()
+
+    def _is_due(self, point: str) -> bool:
+        if self.fault is Fault.DEATH_AFTER_CLAIM:
+            return point == CLAIMED and self._strikes(self.claims)
+        if point not in TURN_COMMITS:
+            return False
+        is_before = point.endswith(".before")
+        this = self._number(is_before=is_before)
+        return is_before == (self.fault in _STRIKES_BEFORE) and self._strikes(this)
+
+    def _number(self, *, is_before: bool) -> int:
+        """Of this task's commit: others may be under way before it has ended."""
+        self.commits += is_before
+        task = asyncio.current_task()
+        if is_before:
+            self._under_way[task] = self.commits
+        return self._under_way[task]
+
+    def _strikes(self, count: int) -> bool:
+        if count not in self.at - self.struck:
             return False
         self.struck.add(count)
         return True
 
-    def die(self) -> None:
-        self.died.set()
-        raise Death
 
-    def require_alive(self) -> None:
-        if self.died.is_set():
-            raise Death
+@dataclass(slots=True)
+class Doom(Mortal):
+    """One death after another: in each life at the n-th passage of a point, counted anew."""
+
+    deaths: Sequence[tuple[str, int]]
+    """Points and passages, counted from 1, in the order of the lives."""
+    lives: int = 1
+    passages: Counter[str] = field(default_factory=Counter[str])
+    """Of the last life so far."""
+    sees: Callable[[str], None] = lambda _: None
+    """Told of every passage."""
+
+    @property
+    def has_come(self) -> bool:
+        """Whether all the deaths have been died."""
+        return self.lives > len(self.deaths)
+
+    async def meets(self, point: str) -> None:
+        """Die if it is due."""
+        await self.require_alive()
+        self.passages[point] += 1
+        self.sees(point)
+        if not self.has_come and (point, self.passages[point]) == self.deaths[self.lives - 1]:
+            self.lives += 1
+            await self.die()
+
+    def is_reborn(self) -> None:
+        self.passages.clear()
 
 
-@dataclass(frozen=True, slots=True)
-class MortalTurns:
-    """A store of turns whose commits are subject to fate."""
+@dataclass(slots=True)
+class Stand:
+    """A point at which everything stands until it may go on."""
 
-    turns: TurnStore
-    fate: Fate
+    point: str
+    has_come: asyncio.Event = field(default_factory=asyncio.Event)
+    may_go: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def create(self, conversation: Conversation, commit: Commit, command: Command) -> None:
-        await self._fated(lambda: self.turns.create(conversation, commit, command))
+    async def meets(self, point: str) -> None:
+        if point == self.point:
+            self.has_come.set()
+            await self.may_go.wait()
 
-    async def append(
-        self, commit: Commit, *, claim: Claim | None = None, command: Command | None = None
-    ) -> Sequence[HistoryMessage]:
-        return await self._fated(lambda: self.turns.append(commit, claim=claim, command=command))
 
-    async def _fated(self, write: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
-        self.fate.require_alive()
-        self.fate.commits += 1
-        this = self.fate.commits  # others may be under way before it has ended
-        if self.fate.is_due(this, Fault.DEATH_BEFORE_COMMIT):
-            self.fate.die()
-        if self.fate.is_due(this, Fault.CONNECTION_LOST):
+@dataclass(slots=True)
+class Loss:
+    """The answers to so many commits are lost behind a point; they happened."""
+
+    point: str
+    times: int
+
+    async def meets(self, point: str) -> None:
+        if point == self.point and self.times:
+            self.times -= 1
             raise OutcomeUnknown
-        written = await write()
-        if self.fate.is_due(this, Fault.DEATH_AFTER_COMMIT):
-            self.fate.die()
-        if self.fate.is_due(this, Fault.ANSWER_LOST):
-            raise OutcomeUnknown
-        return written
-
-    async def load(self, turn_id: TurnId) -> Turn | None:
-        return await self.turns.load(turn_id)
-
-    async def find(self, scope: Scope, turn_id: TurnId) -> StoredTurn | None:
-        return await self.turns.find(scope, turn_id)
-
-    async def page(
-        self,
-        scope: Scope,
-        *,
-        statuses: Sequence[Status],
-        conversation_id: ConversationId | None,
-        before: tuple[datetime, TurnId] | None,
-        limit: int,
-    ) -> Sequence[StoredTurn]:
-        return await self.turns.page(
-            scope, statuses=statuses, conversation_id=conversation_id, before=before, limit=limit
-        )
-
-    async def history(self, turn: Turn) -> Sequence[HistoryMessage]:
-        return await self.turns.history(turn)
-
-    async def message_at(self, turn: Turn, position: int) -> Message | None:
-        return await self.turns.message_at(turn, position)
-
-    async def final_texts(self, turns: Sequence[Turn]) -> Mapping[TurnId, str]:
-        return await self.turns.final_texts(turns)
-
-    async def failures(self, turn_id: TurnId, *, after: int, limit: int) -> Sequence[FailureRecord]:
-        return await self.turns.failures(turn_id, after=after, limit=limit)
-
-    async def interruptions(
-        self, turn_id: TurnId, *, after: int, limit: int
-    ) -> Sequence[InterruptedCall]:
-        return await self.turns.interruptions(turn_id, after=after, limit=limit)
-
-    async def journal(self, turn_id: TurnId, *, after: int, limit: int) -> Sequence[JournalRow]:
-        return await self.turns.journal(turn_id, after=after, limit=limit)
 
 
-@dataclass(frozen=True, slots=True)
-class MortalClaims:
-    """Claims of a process that may die with one in its hand."""
+@asynccontextmanager
+async def living(
+    settings: Settings, dsn: str, agents: Sequence[Agent], fate: Fate | Doom
+) -> AsyncGenerator[wiring.Runtime]:
+    """A process subject to fate, whose worker is not running yet."""
+    fate.died.clear()
+    if isinstance(fate, Doom):
+        fate.is_reborn()
+    with watched_by(fate.meets):
+        async with wiring.build(settings, dsn, stopping=asyncio.Event(), agents=agents) as runtime:
+            yield runtime
 
-    claims: ClaimQueue
-    fate: Fate
 
-    async def claim(
-        self, worker: str, *, limit: int, versions: Sequence[tuple[AgentId, AgentVersion]]
-    ) -> Sequence[ClaimedTurn]:
-        self.fate.require_alive()
-        claimed = await self.claims.claim(worker, limit=limit, versions=versions)
-        self.fate.claims += bool(claimed)
-        if claimed and self.fate.is_due(self.fate.claims, Fault.DEATH_AFTER_CLAIM):
-            self.fate.die()
-        return claimed
-
-    async def renew(self, worker: str, claims: Mapping[TurnId, int]) -> frozenset[TurnId]:
-        self.fate.require_alive()
-        return await self.claims.renew(worker, claims)
-
-    async def release(self, worker: str, claims: Mapping[TurnId, int]) -> None:
-        self.fate.require_alive()
-        await self.claims.release(worker, claims)
+@asynccontextmanager
+async def working(runtime: wiring.Runtime) -> AsyncGenerator[None]:
+    """Its worker at work; leaving ends it without any farewell."""
+    running = asyncio.create_task(runtime.worker.run(runtime.stopping))
+    try:
+        yield
+    finally:
+        running.cancel()
+        with suppress(Death, asyncio.CancelledError):
+            await running
 
 
 @asynccontextmanager
@@ -194,22 +205,17 @@ async def life(
 
     `clock` instead of its own, where one is given.
     """
-    fate.died.clear()
-    async with wiring.build(settings, dsn, stopping=asyncio.Event(), agents=agents) as runtime:
-        turns = MortalTurns(runtime.services.turns, fate)
-        clock = clock or runtime.services.clock
-        writer = replace(runtime.services.writer, store=turns, clock=clock)
-        services = replace(runtime.services, turns=turns, writer=writer, clock=clock)
-        driver = replace(runtime.worker.driver, store=turns, writer=writer)
-        claims = MortalClaims(runtime.worker.claims, fate)
-        worker = replace(runtime.worker, driver=driver, claims=claims)
-        working = asyncio.create_task(worker.run(asyncio.Event()))
-        try:
-            yield services
-        finally:
-            working.cancel()
-            with suppress(Death, asyncio.CancelledError):
-                await working
+    async with living(settings, dsn, agents, fate) as built:
+        runtime = built if clock is None else _by(clock, built)
+        async with working(runtime):
+            yield runtime.services
+
+
+def _by(clock: Clock, runtime: wiring.Runtime) -> wiring.Runtime:
+    writer = replace(runtime.services.writer, clock=clock)
+    services = replace(runtime.services, writer=writer, clock=clock)
+    driver = replace(runtime.worker.driver, writer=writer)
+    return replace(runtime, services=services, worker=replace(runtime.worker, driver=driver))
 
 
 async def lives(
@@ -224,15 +230,22 @@ async def lives(
     while True:
         async with life(settings, dsn, agents, fate, clock) as services:
             asking = asyncio.create_task(client(services))
-            dying = asyncio.create_task(fate.died.wait())
-            await asyncio.wait((asking, dying), return_when=asyncio.FIRST_COMPLETED)
-            dying.cancel()
-            if not fate.died.is_set():
+            if await outlived(asking, fate):
                 return asking.result()
-            asking.cancel()
-            with suppress(Death, asyncio.CancelledError):
-                await asking
         await let_claims_run_out(dsn)
+
+
+async def outlived(asking: asyncio.Task[Any], fate: Fate | Doom) -> bool:
+    """Whether the client came to its end; else the process has died, and the client is gone."""
+    dying = asyncio.create_task(fate.died.wait())
+    await asyncio.wait((asking, dying), return_when=asyncio.FIRST_COMPLETED)
+    dying.cancel()
+    if not fate.died.is_set():
+        return True
+    asking.cancel()
+    with suppress(Death, asyncio.CancelledError):
+        await asking
+    return False
 
 
 async def let_claims_run_out(dsn: str) -> None:

@@ -79,6 +79,9 @@ class Ledger:
             attempt=call.attempt,
             is_replay=call.is_replay,
         )
+        self.enter(effect)
+
+    def enter(self, effect: Effect) -> None:
         with self._file.open("ab") as file:
             file.write(orjson.dumps(asdict(effect)) + b"\n")
 
