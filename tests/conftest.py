@@ -1,11 +1,13 @@
 import os
 import signal
 from collections.abc import AsyncGenerator
+from pathlib import Path
 
 import pytest
 
 from tests.support.postgres import PostgresServer, postgres_for_tests
 
+TESTS = Path(__file__).parent
 IS_ROOT = os.geteuid() == 0
 ONLY_AS_ROOT = ["store/test_embedded_as_root.py"]
 
@@ -21,6 +23,28 @@ def pytest_report_header() -> str:
     """What root alone can test is left out aloud, and is no skip: no one can install being root."""
     left_out = "none" if IS_ROOT else f"{', '.join(ONLY_AS_ROOT)} (about running as root)"
     return f"left out: {left_out}"
+
+
+LONGEST_FIRST = (
+    "turn/test_any_input_in_any_state.py",
+    "e2e/test_crash_matrix.py",
+    "e2e/test_every_pair.py",
+    "e2e/test_death_at_every_commit.py",
+    "http/test_any_input_over_http.py",
+    "e2e/test_killed_processes.py",
+    "e2e/test_waits_over_restarts.py",
+    "e2e/test_payments.py",
+    "e2e/test_interleavings.py",
+    "e2e/test_races.py",
+    "e2e/test_event_streams.py",
+)
+"""Files of half a minute and more: one that is begun last keeps one process busy by itself."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files are given out in the order of their first tests (`--no-loadscope-reorder`)."""
+    order = {TESTS / name: number for number, name in enumerate(LONGEST_FIRST)}
+    items.sort(key=lambda item: order.get(item.path, len(order)))
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import LONGEST_FIRST, TESTS
+
 ROOT = Path(__file__).parents[1]
 SCRIPTS = sorted(
     path
@@ -157,3 +159,7 @@ def test_a_skip_is_counted_aloud_and_fails_only_where_ci_is_true(
     assert "1 skipped: chromium is missing" in ran.stdout
     assert ("a skipped test is a failure" in ran.stdout) == (status == 1)
     assert ran.returncode == status
+
+
+def test_every_file_that_is_begun_first_is_there() -> None:
+    assert [name for name in LONGEST_FIRST if not (TESTS / name).is_file()] == []
