@@ -7,9 +7,10 @@ page; a death after which anything is lost, doubled, stuck or refused ends it wi
 import asyncio
 import logging
 import re
+import sys
 import tempfile
 from collections import Counter
-from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,7 @@ from app.ports.fault_points import POINTS
 from tests.e2e.conftest import Stage
 from tests.support.crash_matrix import all_die
 from tests.support.crash_scenarios import EVERYTHING_ELSE, SCENARIOS, SIX, Scenario
-from tests.support.killings import is_killed
+from tests.support.killings import chosen_to_be_killed, kill_all
 from tests.support.nursery import Nursery, nursery
 from tests.support.postgres import postgres_for_tests
 from tests.support.provider import running_provider
@@ -34,8 +35,9 @@ _HEAD = """\
 # Crash matrix
 
 At every fault point of every story a process dies, and another one goes on. A cell says how often:
-deaths inside a process, at each passage of the point, and then real processes that sent themselves
-SIGKILL at its first passage. `-`: the story does not pass the point.
+at each passage of the point inside a process of the tests, and behind `+` real processes that sent
+themselves SIGKILL at its first one. `-`: the story does not pass the point.
+`scripts/test` does all of these; `scripts/soak` kills a real process in every cell.
 
 After each of these deaths, once the lease was over and another worker had brought the turn to its
 end, nothing was lost, nothing done twice, nothing stuck, and the strict provider refused no
@@ -60,7 +62,8 @@ class Deaths:
     def cell(self, point: str) -> str:
         if not (self.inside[point] or self.killed[point]):
             return _NEVER
-        return f"{self.inside[point]} + {self.killed[point]}"
+        killed = self.killed[point]
+        return f"{self.inside[point]} + {killed}" if killed else str(self.inside[point])
 
 
 def crash_matrix_page(deaths: Mapping[str, Deaths]) -> str:
@@ -98,27 +101,15 @@ def columns_on_page() -> Sequence[str]:
 
 
 async def matrix(stage: Stage, nest: Nursery) -> Mapping[str, Deaths]:
-    """All deaths there are."""
-    elsewhere: set[str] = set()
-    found: dict[str, Deaths] = {}
+    """The deaths inside a process, all there are, and the processes that every test run kills."""
+    met: dict[str, Counter[str]] = {}
     for scenario in SCENARIOS:
-        of_others = elsewhere if scenario not in SIX else ()
-        inside = await all_die(stage, scenario, elsewhere=of_others)
-        elsewhere |= set(inside)
-        found[scenario.name] = Deaths(
-            inside=inside, killed=await killed(stage, nest, scenario, inside)
-        )
-    return found
-
-
-async def killed(
-    stage: Stage, nest: Nursery, scenario: Scenario, points: Collection[str]
-) -> Counter[str]:
-    """Kill a process at the first passage of each of these points."""
-    found: Counter[str] = Counter()
-    for point in points:
-        found[point] += await is_killed(stage, nest, scenario, (point, 1))
-    return found
+        elsewhere = set[str]().union(*met.values()) if scenario not in SIX else ()
+        met[scenario.name] = await all_die(stage, scenario, elsewhere=elsewhere)
+        print(f"{scenario.name}: {met[scenario.name].total()} deaths", file=sys.stderr)  # noqa: T201
+    chosen = chosen_to_be_killed(met)
+    killed = await kill_all(stage, nest, chosen)
+    return {name: Deaths(inside=met[name], killed=killed[name]) for name in met}
 
 
 @asynccontextmanager
