@@ -20,12 +20,18 @@ class Stage:
     settings: Settings
 
 
-@pytest.fixture
-async def stage(database_dsn: str, tmp_path: Path) -> AsyncGenerator[Stage]:
+@pytest.fixture(scope="package")
+async def one_provider() -> AsyncGenerator[RunningProvider]:
     async with running_provider() as provider:
-        yield Stage(
-            dsn=database_dsn,
-            provider=provider,
-            ledger=Ledger(tmp_path),
-            settings=settings_for_tests(tmp_path, openai_base_url=provider.base_url),
-        )
+        yield provider
+
+
+@pytest.fixture
+def stage(database_dsn: str, tmp_path: Path, one_provider: RunningProvider) -> Stage:
+    one_provider.forget_everything()
+    return Stage(
+        dsn=database_dsn,
+        provider=one_provider,
+        ledger=Ledger(tmp_path),
+        settings=settings_for_tests(tmp_path, openai_base_url=one_provider.base_url),
+    )

@@ -1,14 +1,16 @@
 """The simulated provider on a free loopback port, inside the test's event loop."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-import uvicorn
+from starlette.datastructures import State
 
 from app.entrypoints.serving import Listener
 from app.entrypoints.simulate import create_app
 from app.providers.simulation import Simulation
+from tests.support.prompt_server import PromptServer
 
 _FAST_WORDS_PER_SECOND = 1_000_000.0
 
@@ -19,7 +21,16 @@ class RunningProvider:
 
     base_url: str
     """Ends in `/v1`, for `OPENAI_BASE_URL`."""
-    simulation: Simulation
+    _state: State
+
+    @property
+    def simulation(self) -> Simulation:
+        found: Simulation = self._state.simulation
+        return found
+
+    def forget_everything(self) -> None:
+        """As if it had just been started."""
+        self._state.simulation = Simulation(words_per_second=self.simulation.words_per_second)
 
     def script(
         self, model: str, rounds: Sequence[Mapping[str, object]], *, strict: bool = True
@@ -37,20 +48,15 @@ class RunningProvider:
 async def running_provider(
     *, words_per_second: float = _FAST_WORDS_PER_SECOND
 ) -> AsyncGenerator[RunningProvider, None]:
-    """Serve the simulator until the block ends; models without a script play the demo, fast.
-
-    The server's own loop is left out: it would take the test process's signals, and 100 ms to end.
-    """
+    """Serve the simulator until the block ends; models without a script play the demo, fast."""
     app = create_app(words_per_second=words_per_second)
-    config = uvicorn.Config(
-        app, host="127.0.0.1", port=0, log_config=None, timeout_graceful_shutdown=10
-    )
-    config.load()
-    server = uvicorn.Server(config)
-    server.lifespan = config.lifespan_class(config)
+    stop = asyncio.Event()
     with Listener.bind("127.0.0.1", 0, variable="the port") as listener:
-        await server.startup(sockets=[listener.socket])
+        server = PromptServer(app, listener)
+        serving = asyncio.create_task(server.serve_until(stop))
+        assert await server.is_ready()
         try:
-            yield RunningProvider(f"{listener.url}/v1", app.state.simulation)
+            yield RunningProvider(f"{listener.url}/v1", app.state)
         finally:
-            await server.shutdown(sockets=[listener.socket])
+            stop.set()
+            await serving

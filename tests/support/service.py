@@ -11,11 +11,12 @@ import httpx
 
 from app.agents import Agent
 from app.entrypoints import api, wiring
-from app.entrypoints.serving import STALLED_SECONDS, Listener, Server
+from app.entrypoints.serving import STALLED_SECONDS, Listener
 from app.ports import ModelDirectory
 from app.settings import Settings
 from app.workers.loop import Worker
 from tests.support.polling import eventually
+from tests.support.prompt_server import PromptServer
 
 TOKEN = "a-token-for-tests-only"
 
@@ -118,7 +119,7 @@ async def running_service(
         "127.0.0.1", 0, variable="TURNKEEPER_PORT", stalled_seconds=stalled_seconds
     ) as listener:
         async with wiring.build(settings, dsn, stopping=stop, agents=agents) as runtime:
-            server = Server(api.create_app(runtime), listener)
+            server = PromptServer(api.create_app(runtime), listener)
             async with asyncio.TaskGroup() as tasks:
                 running = [tasks.create_task(server.serve_until(stop))]
                 if with_worker:
