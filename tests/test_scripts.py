@@ -161,5 +161,22 @@ def test_a_skip_is_counted_aloud_and_fails_only_where_ci_is_true(
     assert ran.returncode == status
 
 
+@pytest.mark.parametrize("checker", ["mypy", "basedpyright"])
+def test_a_checker_that_complains_fails_a_run_in_which_everything_else_has_its_say(
+    project: Path, checker: str
+) -> None:
+    for name in ("mypy", "basedpyright", "lint-imports", "chromium"):
+        _program(project / ".venv/bin" / name, f"echo {name} was here")
+    _program(project / ".venv/bin" / checker, f"echo {checker} complains; exit 1")
+    ran = _run(project, "test", path=project / ".venv/bin")
+
+    said = ran.stdout.splitlines()
+    assert ran.returncode == 1
+    assert "failed: types" in ran.stderr
+    assert f"{checker} complains" in said
+    assert sum(line.endswith("was here") for line in said) == 2
+    assert any(line.startswith("pytest --numprocesses 2") for line in said)
+
+
 def test_every_file_that_is_begun_first_is_there() -> None:
     assert [name for name in LONGEST_FIRST if not (TESTS / name).is_file()] == []
