@@ -12,6 +12,9 @@ from tests.support.crash_matrix import all_die
 from tests.support.crash_page import columns_on_page, points_on_page, rows_on_page
 from tests.support.crash_scenarios import EVERYTHING_ELSE, SCENARIOS, SIX, Scenario
 
+OF_NO_STORY: frozenset[str] = frozenset()
+"""Points of chores that touch no open turn, whose own tests let them die."""
+
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.agent_id)
 async def test_a_story_has_one_end_wherever_its_process_dies(
@@ -35,4 +38,4 @@ def test_the_page_has_a_row_for_each_point_and_a_column_for_each_story() -> None
 
 
 def test_there_is_no_point_at_which_no_process_dies() -> None:
-    assert set(POINTS) == set[str]().union(*map(points_on_page, SCENARIOS))
+    assert set(POINTS) - OF_NO_STORY == set[str]().union(*map(points_on_page, SCENARIOS))

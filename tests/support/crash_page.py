@@ -47,8 +47,8 @@ journal and its fold, usage, audit, failures and claims.
 Written by `scripts/crash-matrix` from a run; the tests compare its rows and columns with what there
 is, and the points of each story with those it passes now. What a point is stands in
 [fault_points.py](../app/ports/fault_points.py), the stories in
-[crash_scenarios.py](../tests/support/crash_scenarios.py). Of *{rest}* only the points are taken
-that no other story passes.
+[crash_scenarios.py](../tests/support/crash_scenarios.py). Of *{rest}* only the points
+are taken that no other story passes.
 """
 
 
