@@ -61,6 +61,8 @@ _OF_OTHERS: Final = tuple(
         "taken_outside",
         "reply",
         "forgotten",
+        "folded",
+        "pruned",
     )
 )
 _LEASES: Final = tuple(Place(f"claim.{action}") for action in ("take", "renew", "release"))

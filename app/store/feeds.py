@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from app.ports import JournalRow, StoredTurn
+from app.ports.fault_points import around
 from app.store.pool import Database
 from app.store.tables import TERMINATED, UNFOLDED, UNPRUNED
 from app.store.turn_codec import TURN_COLUMNS
@@ -105,8 +106,10 @@ class PostgresFeeds:
     async def whole(self, turn_id: TurnId) -> Sequence[JournalRow]:
         return await self._turns.journal(turn_id, after=0, limit=_LARGEST_JOURNAL)
 
+    @around("commit.folded")
     async def fold(self, turn_id: TurnId, sequences: Sequence[int]) -> None:
         await self._database.execute(_FOLD, turn_id, list(sequences))
 
+    @around("commit.pruned", if_any=True)
     async def prune(self, *, ended_before: datetime, limit: int) -> int:
         return int(await self._database.value(PRUNE, ended_before, limit))

@@ -14,6 +14,7 @@ READS = frozenset(
     {
         *("load", "find", "page", "history", "message_at", "final_texts", "failures"),
         *("interruptions", "journal", "look_up", "summary", "has_commanded", "messages"),
+        *("versions", "turn_from", "newest", "pruned_through", "to_fold", "whole"),
         *("standing", "up_to", "behind", "by_agent", "waiting", "expired", "approvals"),
     }
 )
