@@ -8,13 +8,14 @@ from functools import partial
 import pytest
 
 from app.ports import Commit
+from app.ports.fault_points import watched_by
 from app.settings import Settings
 from app.turn import inputs as i
 from app.turn.errors import Rejected
 from app.turn.ids import FailureId, TurnId
 from app.turn.state import Turn
 from tests.support.bench import CALLER, Bench, bench
-from tests.support.deaths import Fate, Fault, MortalTurns
+from tests.support.deaths import Fate, Fault
 from tests.support.models import Model, says
 from tests.support.turns import QUOTA
 
@@ -59,9 +60,8 @@ async def test_a_commit_whose_answer_is_lost_is_told_once_when_it_is_known(
     async with bench(database_dsn, settings, Model([[QUOTA], [says("Done.")]])) as one:
         turn = await waiting(one)
         fate = Fate(fault=fault, at=frozenset({1}))
-        store = MortalTurns(turns=one.services.turns, fate=fate)
-        writer = replace(one.services.writer, store=store)
-        services = replace(one.services, writer=writer)
-        await retried(replace(one, services=services), turn, heard.append)
+        with watched_by(fate.meets):
+            await retried(one, turn, heard.append)
 
+    assert fate.struck == {1}
     assert [[event.type for event in commit.events] for commit in heard] == [["TURN_RESUMED"]]

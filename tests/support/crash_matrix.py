@@ -175,14 +175,17 @@ async def check_told(stage: Stage, scenario: Scenario, turn: Turn) -> Record:
     check_record(record, stage.ledger)
     assert record.turn.status == scenario.status
     assert record.user_messages == ["m1"]
-    answers = [m.text for m in record.transcript if isinstance(m, AssistantMessage)]
+    said = [m for m in record.transcript if isinstance(m, AssistantMessage)]
+    answers = [m.text for m in said if not m.is_partial]
     if scenario.answer is not None:
         assert answers[-1] == scenario.answer
         assert len(answers) == len(scenario.rounds)
     assert [result.tool_name for result in record.results.values()] == list(scenario.tools)
     for result in record.results.values():
         assert result.outcome in _OUTCOMES[result.tool_name], result
-    assert sum(isinstance(m, NoticeMessage) for m in record.transcript) <= 1
+    notices = [m.cause for m in record.transcript if isinstance(m, NoticeMessage)]
+    if scenario.answer is not None:
+        assert notices == ["retry_response"] * (len(said) - len(answers)), "once for each half"
     refused = [r for r in stage.provider.requests(scenario.model) if r["status"] == 400]
     assert not refused, "the strict provider has refused a request"
     await check_leases(stage.dsn, record)
