@@ -24,6 +24,8 @@ class ModelRequest:
     tools: Sequence[ToolSpec]
     attempt: int
     """Requests sent so far in this turn, this one included; from 1."""
+    max_output_tokens: int | None = None
+    """At most so many in the answer; `None`: as the provider is configured."""
 
 
 GO_ON = '{"role":"user","content":"Go on."}'

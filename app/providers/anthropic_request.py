@@ -51,6 +51,8 @@ def request_body(request: ModelRequest, *, maker: str, extra: Mapping[str, objec
         **_tools(request, messages),
         **extra,
     }
+    if request.max_output_tokens is not None:
+        body["max_tokens"] = request.max_output_tokens
     if request.instructions.strip():
         body["system"] = mended(request.instructions)
     return orjson.dumps({name: value for name, value in body.items() if value is not None})

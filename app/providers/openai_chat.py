@@ -21,6 +21,9 @@ from app.providers.openai_messages import as_sent
 from app.providers.wire_ids import CallIds
 from app.turn.agent import ToolSpec
 
+_LONGEST = ("max_completion_tokens", "max_tokens")
+_OWN_HOSTS = (".openai.com", ".openai.azure.com")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenAiChat:
@@ -59,6 +62,7 @@ class OpenAiChat:
             "stream": True,
             "stream_options": {"include_usage": True},
             **self.extra_body,
+            **self._longest(request),
         }
         stated = {name: value for name, value in fields.items() if value is not None}
         parts = [
@@ -68,6 +72,19 @@ class OpenAiChat:
         if request.tools:
             parts.append(b'"tools":[' + b",".join(_tools(request.tools)) + b"]")
         return b",".join(parts) + b"}"
+
+    def _longest(self, request: ModelRequest) -> Mapping[str, object]:
+        """The bound of the answer under the name that this provider has for it.
+
+        OpenAI's newer models refuse `max_tokens`, most others know nothing else; what the provider
+        is configured with says it best.
+        """
+        if request.max_output_tokens is None:
+            return {}
+        configured = next((name for name in _LONGEST if name in self.extra_body), None)
+        host = httpx.URL(self.base_url).host
+        newer = host.endswith(_OWN_HOSTS)
+        return {configured or _LONGEST[0 if newer else 1]: request.max_output_tokens}
 
     def _messages(self, request: ModelRequest) -> list[bytes]:
         system = {"role": "system", "content": request.instructions}

@@ -66,7 +66,7 @@ class PydanticAi:
                 opening = model_request_stream(
                     self.model,
                     messages,
-                    model_settings=self._settings(),
+                    model_settings=self._settings(request),
                     model_request_parameters=parameters(request),
                 )
                 stream = await clock.bounded(stack.enter_async_context(opening))
@@ -81,8 +81,10 @@ class PydanticAi:
             return
         yield _ending(response, shown, maker)
 
-    def _settings(self) -> ModelSettings:
+    def _settings(self, request: ModelRequest) -> ModelSettings:
         settings = dict(self.settings)
+        if request.max_output_tokens is not None:
+            settings["max_tokens"] = request.max_output_tokens
         if "max_retries" not in self.model.unsupported_settings:
             settings["max_retries"] = 0
         return cast("ModelSettings", settings)

@@ -1,6 +1,7 @@
 """What the Anthropic wire is sent, for histories of every shape."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -192,3 +193,9 @@ def test_behind_any_other_answer_a_word_is_put(last: Message) -> None:
         "content": [{"type": "text", "text": "Go on."}],
     }
     assert fault(body) is None
+def test_the_length_of_an_answer_is_bounded_whatever_its_provider_is_configured_with() -> None:
+    bounded = replace(a_request(user("hello")), max_output_tokens=99)
+
+    body = json.loads(request_body(bounded, maker=MAKER, extra={"max_tokens": 20_000}))
+
+    assert body["max_tokens"] == 99

@@ -1,8 +1,10 @@
 """The client of the OpenAI-compatible wire, against real sockets."""
 
 import json
+from dataclasses import replace
 
 import httpx
+import pytest
 
 from app.ports import ModelRequest, TextDelta
 from app.providers.http import HttpClient, Timeouts, new_client
@@ -167,3 +169,27 @@ async def test_a_round_of_tools_is_asked_for_and_its_results_are_sent_back(
     ]
     assert asked.stop_reason is StopReason.TOOL_USE
     assert done.text == "Done."
+
+
+@pytest.mark.parametrize(
+    ("base_url", "fields", "name"),
+    [
+        ("https://x.test/v1", {}, "max_tokens"),
+        ("https://api.openai.com/v1", {}, "max_completion_tokens"),
+        ("https://one.openai.azure.com/openai/v1", {}, "max_completion_tokens"),
+        ("https://x.test/v1", {"max_completion_tokens": 500}, "max_completion_tokens"),
+        ("https://api.openai.com/v1", {"max_tokens": 500}, "max_tokens"),
+    ],
+)
+def test_the_length_of_an_answer_is_bounded_under_the_name_that_its_provider_takes(
+    base_url: str, fields: dict[str, object], name: str
+) -> None:
+    chat = OpenAiChat(http=httpx.AsyncClient(), base_url=base_url, extra_body=fields)
+    bounded = replace(a_request(), max_output_tokens=99)
+
+    body = json.loads(chat.request_body(bounded))
+    plain = json.loads(chat.request_body(a_request()))
+
+    bounds = {"max_tokens", "max_completion_tokens"}
+    assert {key: value for key, value in body.items() if key in bounds} == {name: 99}
+    assert {key: value for key, value in plain.items() if key in bounds} == fields
