@@ -26,7 +26,8 @@ from app.ports import (
     RunError,
     ToolOutput,
 )
-from app.turn.agent import Limits, RetryPolicy, WaitPolicy
+from app.turn.agent import Changeable, HistoryWindow, Limits, RetryPolicy, WaitPolicy
+from app.turn.failures import FailureType
 from app.turn.transcript import Outcome, ToolCall, UserMessage, text_of
 
 __all__ = [
@@ -39,9 +40,12 @@ __all__ = [
     "Allow",
     "Ask",
     "Catalog",
+    "Changeable",
     "Deny",
+    "FailureType",
     "Form",
     "GoOn",
+    "HistoryWindow",
     "Hooks",
     "Limits",
     "ModelAnswer",

@@ -1,17 +1,20 @@
 """An agent as its user writes it down."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from app.agents import answer_rules, fingerprint, rules, wait_rules
+from app.agents import answer_rules, fingerprint, model_rules, rules, wait_rules
 from app.agents.forms import Form
 from app.agents.structured import OutputType
 from app.ports import FrozenForm, Hooks, LoadedAgent, Policy, TakesForms, Tool
 from app.turn.agent import Agent as CoreAgent
 from app.turn.agent import (
+    Changeable,
+    HistoryWindow,
     LeftOut,
     Limits,
+    OnContextFull,
     OnCrash,
     OnInvalidRequest,
     OnModelFailure,
@@ -21,6 +24,7 @@ from app.turn.agent import (
     RetryPolicy,
     WaitPolicy,
 )
+from app.turn.failures import FailureType
 from app.turn.ids import AgentId, AgentVersion
 from app.turn.transcript import Outcome
 
@@ -40,6 +44,10 @@ class Agent:
     """As `id`; without one it follows from the declaration and changes with it."""
     model: str | None = None
     """`provider/model`, or `None` for whatever the settings name at the time of each call."""
+    models: Sequence[str] = ()
+    """Instead of `model`: the first is asked, and each next one when that fails; at most 10."""
+    fallback_on: Iterable[FailureType | str] | None = None
+    """For which failures the next model is asked; `None`: for all but token limits."""
     tools: Sequence[Tool] = ()
     """In the order in which the model sees them; kept as a tuple."""
     retry: RetryPolicy = field(default_factory=RetryPolicy)
@@ -58,6 +66,14 @@ class Agent:
     """`partial` and `refused` messages that model requests are not to carry; kept as a tuple."""
     on_crash: OnCrash = "continue"
     """`pause` leaves a turn whose worker has died to a person, who resumes it."""
+    on_context_full: OnContextFull = "compact_then_wait"
+    """What a request does that is longer than its model's window: `wait` for somebody, `fail`, or
+    first have the model sum up what was said before the turn."""
+    history: HistoryWindow = field(default_factory=HistoryWindow)
+    """How much of what was said before a turn goes into its requests; turns from 0, the others
+    from 1."""
+    changes: Changeable = field(default_factory=Changeable)
+    """Who may change what when a turn is retried or resumed."""
     output: object = None
     """What the final answer must be: a model, a dataclass, any type that pydantic validates."""
     limits: Limits = field(default_factory=Limits)
@@ -91,7 +107,13 @@ class Agent:
         if self.version is not None:
             rules.check_name("version", self.version, where)
         rules.check_instructions(self.instructions, where)
-        rules.check_model(self.model, where)
+        named = model_rules.checked_models(self.model, self.models, where)
+        object.__setattr__(self, "models", named if self.models else ())
+        types = model_rules.checked_fallback_on(self.fallback_on, named, where)
+        object.__setattr__(self, "fallback_on", types)
+        model_rules.check_on_context_full(self.on_context_full, where)
+        model_rules.check_history(self.history, where)
+        object.__setattr__(self, "changes", model_rules.checked_changes(self.changes, where))
         object.__setattr__(self, "tools", rules.checked_tools(self.tools, where))
         rules.check_retry(self.retry, where)
         rules.check_on_model_failure(self.on_model_failure, where)
@@ -138,11 +160,17 @@ class Agent:
 
     def _core(self, version: AgentVersion) -> CoreAgent:
         output = self._output_type()
+        named = self.models or (self.model,)
         return CoreAgent(
             agent_id=AgentId(self.id),
             version=version,
             instructions=self.instructions,
-            model=self.model,
+            model=named[0],
+            fallbacks=tuple(self.models[1:]),
+            fallback_on=self._fallback_on(),
+            on_context_full=self.on_context_full,
+            history=self.history,
+            changeable=self.changes,
             tools=tuple(tool.spec for tool in self._tools()),
             retry=self.retry,
             limits=self.limits,
@@ -165,6 +193,14 @@ class Agent:
             never_replay=self.never_replay,
             has_hooks=self.hooks is not None,
         )
+
+    def _fallback_on(self) -> frozenset[FailureType]:
+        if len(self.models) < 2:
+            return frozenset()
+        declared = self.fallback_on
+        if declared is None:
+            return model_rules.FALL_BACK_ON
+        return frozenset(FailureType(each) for each in declared)
 
     def _tools(self) -> tuple[Tool, ...]:
         """The tools, those that show forms with the forms there are."""

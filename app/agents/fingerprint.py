@@ -9,10 +9,20 @@ from collections.abc import Sequence
 from dataclasses import fields
 from datetime import timedelta
 from hashlib import sha256
+from typing import TypeAlias
 
 from app.agents.wait_rules import name_of_policy
 from app.ports import FrozenForm, Hooks, Policy
-from app.turn.agent import Agent, Limits, OnError, RetryPolicy, ToolSpec, WaitPolicy
+from app.turn.agent import (
+    Agent,
+    Changeable,
+    HistoryWindow,
+    Limits,
+    OnError,
+    RetryPolicy,
+    ToolSpec,
+    WaitPolicy,
+)
 
 _MAX_CONTINUATIONS = next(
     each.default for each in fields(Agent) if each.name == "max_continuations"
@@ -43,7 +53,7 @@ def declaration_hash(
         written["policy"] = name_of_policy(policy)
     if forms:
         written["forms"] = [_form(each) for each in forms]
-    written |= {**_waits(agent), **_answers(agent), **_crashes(agent)}
+    written |= {**_models(agent), **_waits(agent), **_answers(agent), **_crashes(agent)}
     return sha256(_canonical(written).encode(errors="surrogatepass")).hexdigest()
 
 
@@ -68,6 +78,20 @@ def _answers(agent: Agent) -> dict[str, object]:
         written["maxContinuations"] = agent.max_continuations
     if agent.leave_out:
         written["leaveOut"] = agent.leave_out
+    return written
+
+
+def _models(agent: Agent) -> dict[str, object]:
+    written: dict[str, object] = {}
+    if agent.fallbacks:
+        written["fallbacks"] = list(agent.fallbacks)
+        written["fallbackOn"] = sorted(agent.fallback_on)
+    if agent.on_context_full != "compact_then_wait":
+        written["onContextFull"] = agent.on_context_full
+    if agent.history != HistoryWindow():
+        written["history"] = _unlike(HistoryWindow(), agent.history)
+    if agent.changeable != Changeable():
+        written["changes"] = _unlike(Changeable(), agent.changeable)
     return written
 
 
@@ -123,9 +147,10 @@ def _form(form: FrozenForm) -> dict[str, object]:
     return {"key": form.key, "title": form.title, "schema": form.schema}
 
 
-def _unlike(
-    default: RetryPolicy | Limits | WaitPolicy, written: RetryPolicy | Limits | WaitPolicy
-) -> dict[str, object]:
+_Part: TypeAlias = RetryPolicy | Limits | WaitPolicy | HistoryWindow | Changeable
+
+
+def _unlike(default: _Part, written: _Part) -> dict[str, object]:
     values = {each.name: getattr(written, each.name) for each in fields(written)}
     return {
         name: _plain(value) for name, value in values.items() if value != getattr(default, name)

@@ -55,8 +55,13 @@ def check_instructions(value: object, where: str) -> None:
 
 
 def check_model(value: object, where: str) -> None:
-    if value is not None and not (isinstance(value, str) and _MODEL.fullmatch(value)):
+    if value is not None and not is_model(value):
         refuse(where, "model must be 'provider/model' without spaces, or None", value)
+
+
+def is_model(value: object) -> bool:
+    """Whether it may be the name of a model."""
+    return isinstance(value, str) and _MODEL.fullmatch(value) is not None
 
 
 def checked_tools(value: object, where: str) -> tuple[Tool, ...]:
@@ -74,7 +79,7 @@ def checked_tools(value: object, where: str) -> tuple[Tool, ...]:
 def check_retry(value: object, where: str) -> None:
     if not isinstance(value, RetryPolicy):
         refuse(where, "retry must be a RetryPolicy", value)
-    _check_whole("retry.max_retries", value.max_retries, 0, 1_000, where)
+    check_whole("retry.max_retries", value.max_retries, 0, 1_000, where)
     _check_span("retry.initial_delay", value.initial_delay, where)
     _check_span("retry.max_delay", value.max_delay, where)
     _check_span("retry.max_retry_after", value.max_retry_after, where)
@@ -110,7 +115,7 @@ def check_limits(value: object, where: str) -> None:
     if not isinstance(value, Limits):
         refuse(where, "limits must be a Limits", value)
     for name, most in _MOST.items():
-        _check_whole(f"limits.{name}", getattr(value, name), 1, most, where)
+        check_whole(f"limits.{name}", getattr(value, name), 1, most, where)
 
 
 def check_interruption_text(value: object, where: str) -> None:
@@ -164,7 +169,7 @@ def _check_storable(part: str, text: str, where: str) -> None:
         refuse(where, f"{part} must be text that UTF-8 can hold ({error.reason})")
 
 
-def _check_whole(part: str, value: object, least: int, most: int, where: str) -> None:
+def check_whole(part: str, value: object, least: int, most: int, where: str) -> None:
     if not (isinstance(value, int) and not isinstance(value, bool) and least <= value <= most):
         refuse(where, f"{part} must be a whole number from {least} to {most}", value)
 

@@ -78,3 +78,5 @@ class ResolvedModel:
     provider: str
     discreet: Callable[[str | None], str | None] = field(default=_as_it_is, repr=False)
     """A text of the provider's without the key that it was asked with."""
+    address: str = ""
+    """Where its requests go, as far as that is configured."""

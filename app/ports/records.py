@@ -66,6 +66,8 @@ class AuditEntry:
     """As the caller gave it, current or not."""
     call_id: str | None = None
     """As the caller gave it, current or not."""
+    changes: str | None = None
+    """What the command has changed of how the turn goes on, JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,8 +246,13 @@ class HistoryMessage:
     position: int
     role: str
     body: str
+    """Empty where a summary stands for it."""
     call_id: CallId | None
     """The call it answers, if it is a tool result."""
+    turn_id: TurnId | None
+    """`None`: it was brought along, or is a summary."""
+    is_summed_up: bool = False
+    """A summary stands in requests for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

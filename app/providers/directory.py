@@ -105,7 +105,11 @@ class ProviderDirectory:
         if isinstance(client, ModelFailure):
             return replace(client, provider=provider, model=model)
         return ResolvedModel(
-            client=client, model=model, provider=provider, discreet=partial(without_key, key)
+            client=client,
+            model=model,
+            provider=provider,
+            discreet=partial(without_key, key),
+            address=endpoint.base_url,
         )
 
     def _client(

@@ -9,6 +9,7 @@ import orjson
 from pydantic.alias_generators import to_camel
 
 from app.http.sse import StreamEvent
+from app.routers.change_event_schemas import changes_data, compaction_data, usage_data
 from app.routers.failure_schemas import failure_output
 from app.routers.message_schemas import content_output, error_output, queued_output
 from app.routers.reader import Reader
@@ -26,7 +27,6 @@ from app.turn.transcript import (
     NoticeMessage,
     QuestionMessage,
     ToolResult,
-    Usage,
     UserMessage,
 )
 
@@ -114,7 +114,10 @@ def event_data(  # noqa: C901, PLR0912 - it only routes
                 "commandType": event.command_type,
                 "correlationId": event.correlation_id,
                 "model": event.model,
+                "changes": changes_data(event),
             }
+        case e.ContextCompacted() | e.CompactionFailed():
+            return compaction_data(event, is_operator=reader.principal.sees_provider_details)
         case e.ModelStopped():
             return _stopped(event)
         case e.OutputReady(output=output):
@@ -144,7 +147,7 @@ def _answered(event: e.ModelCompleted) -> dict[str, Any]:
         "attemptId": event.attempt_id,
         "position": event.position,
         "stopReason": event.stop_reason,
-        "usage": _usage(event.usage),
+        "usage": usage_data(event.usage),
         "remainingIterations": event.remaining_iterations,
         "text": event.message.text if event.message else "",
         "toolCalls": _calls(event.message),
@@ -159,7 +162,7 @@ def _stopped(event: e.ModelStopped) -> dict[str, Any]:
         "stopReason": event.stop_reason,
         "rawStop": event.raw_stop,
         "withheldTools": event.withheld_tools,
-        "usage": _usage(event.usage),
+        "usage": usage_data(event.usage),
         "position": event.position,
         "text": message.text if message else None,
         "error": error and error.model_dump(mode="json"),
@@ -179,7 +182,8 @@ def _failure_data(event: e.ModelFailed | e.TurnSuspended, reader: Reader) -> dic
     shown = {"modelFailure": failure and failure.model_dump(mode="json")}
     match event:
         case e.ModelFailed(attempt_id=attempt_id):
-            return {"attemptId": attempt_id} | shown | {"usage": _usage(event.usage)}
+            then = {"then": event.then, "usage": usage_data(event.usage)}
+            return {"attemptId": attempt_id} | shown | then
         case e.TurnSuspended(suspension_type=kind, requested_at=requested_at):
             return {
                 "suspensionType": kind,
@@ -225,14 +229,6 @@ def _result(result: ToolResult) -> dict[str, Any]:
         "toolName": result.tool_name,
         "outcome": result.outcome,
         "output": result.content,
-    }
-
-
-def _usage(usage: Usage) -> dict[str, int | None]:
-    return {
-        "inputTokens": usage.input_tokens,
-        "cachedInputTokens": usage.cached_input_tokens,
-        "outputTokens": usage.output_tokens,
     }
 
 

@@ -7,7 +7,7 @@ from app.http.openapi import may_answer
 from app.http.sse import EVENT_STREAM
 from app.routers.deps import TurnPath
 from app.routers.exchange import KEYED, ExchangeDep
-from app.routers.resume_points import ModelName
+from app.routers.model_names import ModelName
 from app.routers.turn_schemas import TurnOutput
 from app.routers.wire import Input
 from app.services.commands import Commanded

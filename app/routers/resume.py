@@ -25,6 +25,7 @@ from app.routers.resume_schemas import (
     ToolResultBody,
     UserInputBody,
     call_command,
+    changes_of,
     limit_change,
 )
 from app.routers.turn_schemas import TurnOutput
@@ -33,7 +34,7 @@ from app.services.calls import answer_call
 from app.services.commands import Commanded
 from app.services.deps import Caller, Services
 from app.services.messages import Posted, Replacement, replan
-from app.services.turns import ResumeCommand, resume, resume_under
+from app.services.turns import ResumeCommand, resume, resume_with
 from app.turn.ids import CallId, FailureId, MessageId, TurnId
 from app.turn.inputs import ContinueNow, Resume, Retry, RetryModel
 
@@ -117,14 +118,14 @@ async def resume_a_turn(
 ) -> Response:
     """Goes on with a waiting turn from where it stood.
 
-    `RETRY_MODEL` names the failure the turn waits for now. `RETRY` takes a scheduled retry that is
-    due, `CONTINUE` takes it at once. `RESUME` goes on with a paused turn, for operators under other
-    limits where `changes` say so. `USER_INPUT` answers what the user is asked: the text to a plain
-    question becomes a message of the user's, a form takes `data`. `APPROVE_TOOL` and `REJECT_TOOL`
-    are for a call that waits for an approval, `TOOL_RESULT` and `TOOL_ERROR` for one that is with
-    an outside tool; a result that comes too late is refused and kept (`GET
-    /turns/{turnId}/late-results`). `REPLAN_WITH_MESSAGE` closes every open call and goes on with
-    its message; the others add no message.
+    `RETRY_MODEL` names the failure the turn waits for now; its `changes` hold for the rest of the
+    turn. `RETRY` takes a scheduled retry that is due, `CONTINUE` takes it at once. `RESUME` goes on
+    with a paused turn, for operators under other limits where `changes` say so. `USER_INPUT`
+    answers what the user is asked: the text to a plain question becomes a message of the user's, a
+    form takes `data`. `APPROVE_TOOL` and `REJECT_TOOL` are for a call that waits for an approval,
+    `TOOL_RESULT` and `TOOL_ERROR` for one that is with an outside tool; a result that comes too
+    late is refused and kept (`GET /turns/{turnId}/late-results`). `REPLAN_WITH_MESSAGE` closes
+    every open call and goes on with its message; the others add no message.
     """
 
     async def command(caller: Caller) -> Commanded | Posted:
@@ -157,22 +158,32 @@ async def _done(
             return await answer_call(
                 services, caller, turn_id, given_to_call, expected_version=version
             )
-        case ResumeTurnBody() if (change := limit_change(body)) is not None:
-            return await resume_under(services, caller, turn_id, change, expected_version=version)
+        case RetryModelBody() | ResumeTurnBody() if (change := limit_change(body)) is not None:
+            command = _changing(body)
+            return await resume_with(
+                services, caller, turn_id, command, change, expected_version=version
+            )
         case _:
-            command = _command(body)
-            return await resume(services, caller, turn_id, command, expected_version=version)
+            return await resume(services, caller, turn_id, _command(body), expected_version=version)
 
 
 def _command(
     body: RetryModelBody | FailureBody | RetryBody | ContinueBody | ResumeTurnBody,
 ) -> ResumeCommand:
     match body:
-        case RetryModelBody(failure_id=failure_id) | FailureBody(failure_id=failure_id):
+        case FailureBody(failure_id=failure_id):
             return RetryModel(failure_id=FailureId(failure_id))
         case RetryBody():
             return Retry()
         case ContinueBody():
             return ContinueNow()
+        case RetryModelBody() | ResumeTurnBody():
+            return _changing(body)
+
+
+def _changing(body: RetryModelBody | ResumeTurnBody) -> RetryModel | Resume:
+    match body:
+        case RetryModelBody(failure_id=failure_id):
+            return RetryModel(failure_id=FailureId(failure_id), changes=changes_of(body))
         case ResumeTurnBody():
             return Resume()

@@ -12,9 +12,10 @@ from app.http.sse import EVENT_STREAM
 from app.ports import StoredTurn
 from app.routers.deps import CallerDep, ConversationPath, LanguageDep, ServicesDep
 from app.routers.exchange import KEYED, ExchangeDep
+from app.routers.model_names import ModelName
 from app.routers.resume_point_schemas import ResumePointOutput, resume_point_output
 from app.routers.turn_schemas import TurnOutput
-from app.routers.wire import Input, Line
+from app.routers.wire import Input
 from app.services.commands import Commanded
 from app.services.deps import Caller
 from app.services.resume_point import ResumeAsked, find_resume_point, resume_conversation
@@ -22,15 +23,6 @@ from app.services.turns import offered
 from app.turn.ids import ConversationId, FailureId
 
 router = APIRouter(prefix="/conversations/{conversationId}", tags=["conversations"])
-
-ModelName = Annotated[
-    Line,
-    Field(
-        min_length=1,
-        max_length=200,
-        description="`provider/model`: called instead of the agent's own from here on.",
-    ),
-]
 
 
 class ResumeConversationBody(Input):

@@ -2,13 +2,15 @@
 
 import json
 from datetime import timedelta
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal, Self, TypeAlias
 
-from pydantic import Field, JsonValue, field_validator
+from pydantic import Field, JsonValue, field_validator, model_validator
 
 from app.routers.message_schemas import SaidBody
+from app.routers.model_names import ModelName
 from app.routers.wire import Input
 from app.services.turns import LimitChange
+from app.turn.changes import NO_CHANGES, Changes
 from app.turn.ids import ActorId, CallId
 from app.turn.inputs import ApproveTool, CallCommand, GiveToolError, GiveToolResult, RejectTool
 
@@ -17,17 +19,7 @@ FailureIdText = Annotated[
 ]
 
 
-class RetryModelBody(Input):
-    """Sends the failed request again."""
-
-    command: Literal["RETRY_MODEL"]
-    failure_id: FailureIdText
-
-
-class FailureBody(Input):
-    """`RETRY_MODEL` in short: a body that holds only the failureId."""
-
-    failure_id: FailureIdText
+WholeNumber = Annotated[int, Field(strict=True)]
 
 
 class RetryBody(Input):
@@ -54,7 +46,58 @@ class LimitChanges(Input):
     max_tool_calls: int | None = Field(default=None, ge=1, le=1_000_000)
 
 
-class ChangesBody(Input):
+class RetryChanges(Input):
+    """What is to be otherwise for the rest of the turn; what is not named stays as it is.
+
+    Who may change what is up to the turn's version of its agent. A change that cannot help with the
+    failure is refused (`payload_invalid`).
+    """
+
+    model: ModelName | None = None
+    max_output_tokens: WholeNumber | None = Field(
+        default=None,
+        ge=1,
+        le=10**9,
+        description="At most so many tokens in an answer; for token limits that its length has a "
+        "part in (OUTPUT, TOTAL_CONTEXT, UNKNOWN).",
+    )
+    compact: Annotated[bool, Field(strict=True)] = Field(
+        default=False,
+        description="The model first sums up what was said before the turn; for token limits that "
+        "the history has a part in (INPUT_CONTEXT, TOTAL_CONTEXT, UNKNOWN), as `keepTurns` is.",
+    )
+    keep_turns: WholeNumber | None = Field(
+        default=None,
+        ge=0,
+        le=1_000_000,
+        description="How many turns before this one go into its requests as they are. What is "
+        "older is left out, or with `compact` summed up.",
+    )
+    limits: LimitChanges | None = Field(default=None, description="For operators.")
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if not self.model_fields_set:
+            message = "say what is to be changed"
+            raise ValueError(message)
+        return self
+
+
+class RetryModelBody(Input):
+    """Sends the failed request again."""
+
+    command: Literal["RETRY_MODEL"]
+    failure_id: FailureIdText
+    changes: RetryChanges | None = None
+
+
+class FailureBody(Input):
+    """`RETRY_MODEL` in short: a body that holds only the failureId."""
+
+    failure_id: FailureIdText
+
+
+class ResumeChanges(Input):
     limits: LimitChanges
 
 
@@ -62,7 +105,7 @@ class ResumeTurnBody(Input):
     """Goes on with a paused turn; an operator may change its limits."""
 
     command: Literal["RESUME"]
-    changes: ChangesBody | None = None
+    changes: ResumeChanges | None = None
 
 
 class UserInputBody(Input):
@@ -164,9 +207,22 @@ def _as_read(output: JsonValue) -> str:
     return json.dumps(output, ensure_ascii=False, separators=(",", ":"))
 
 
-def limit_change(body: ResumeTurnBody) -> LimitChange | None:
-    """The changes as the use case takes them; `None` when there are none."""
-    if body.changes is None:
+def changes_of(body: RetryModelBody) -> Changes:
+    """The changes as the core takes them, without those of limits."""
+    said = body.changes
+    if said is None:
+        return NO_CHANGES
+    return Changes(
+        model=said.model,
+        max_output_tokens=said.max_output_tokens,
+        compact=said.compact,
+        keep_turns=said.keep_turns,
+    )
+
+
+def limit_change(body: RetryModelBody | ResumeTurnBody) -> LimitChange | None:
+    """The changes of limits as the use case takes them; `None` when there are none."""
+    if body.changes is None or body.changes.limits is None:
         return None
     given = body.changes.limits.model_dump(exclude_none=True)
     seconds = given.pop("max_duration_seconds", None)

@@ -19,7 +19,8 @@ import structlog
 
 from app.ports import AgentCatalog, ClaimedTurn, ClaimLost, NewId, TurnStore, Wakeups
 from app.runner.commit import TurnWriter
-from app.runner.exact_agent import agent_of, nobody
+from app.runner.compacting import CompactionStep
+from app.runner.exact_agent import exact_agent, nobody
 from app.runner.hooked_run import HookedRun
 from app.runner.in_hand import TurnInHand
 from app.runner.lost_answer import lost_answer
@@ -32,7 +33,7 @@ from app.runner.transcript import Transcript
 from app.turn import inputs as i
 from app.turn.journal import JournalError
 from app.turn.next_step import CallModel, RecoverLostStep, Rest, RunTools, next_step
-from app.turn.states import CallingModel, RunningTools
+from app.turn.states import CallingModel, Compacting, RunningTools
 from app.turn.status import LostTo
 
 _MOST_FRUITLESS = 20
@@ -77,7 +78,7 @@ class Driver:
             ClaimLost: the turn is another worker's now.
             StoreUnavailable, OutcomeUnknown: the database is away; the claim will run out.
         """
-        loaded = agent_of(self.catalog, held.turn) or nobody(held.turn)
+        loaded = exact_agent(self.catalog, held.turn.identity) or nobody(held.turn)
         turn = await taken_over(self.writer, held, loaded.agent)
         if turn is None:
             return True
@@ -117,6 +118,7 @@ class _Drive:
         self._store = driver.store
         self._stopping = stopping
         self._model = ModelStep(hand, driver.caller, stopping)
+        self._compaction = CompactionStep(hand, driver.caller.models, stopping)
         self._tools = ToolStep(hand, stopping, grace_seconds=driver.grace_seconds)
 
     async def run(self) -> bool:
@@ -198,6 +200,8 @@ class _Drive:
         match hand.turn.state:
             case CallingModel(attempt_id=attempt_id):
                 return await self._model.run(attempt_id)
+            case Compacting() as state:
+                return await self._compaction.run(state)
             case RunningTools() as state:
                 return await self._tools.run(state)
             case _:

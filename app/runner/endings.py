@@ -26,6 +26,8 @@ class EndedCall:
     said_before: str
     """The parts of the answer that came before, where it comes in several."""
     chance: float
+    can_compact: bool
+    """Whether something was said before the turn that a summary could stand for."""
     received: OpenAnswer
     """As far as the answer has come."""
 
@@ -46,6 +48,9 @@ class EndedCall:
                     text=self.received.text,
                     reasoning=self.received.reasoning,
                     chance=self.chance,
+                    next_attempt_id=self.next_attempt_id,
+                    can_compact=self.can_compact,
+                    asked=self.received.asked,
                 )
             case RequestRefused():
                 return i.ModelRefused(
@@ -54,6 +59,8 @@ class EndedCall:
                     failure_id=self.failure_id,
                     text=self.received.text,
                     reasoning=self.received.reasoning,
+                    next_attempt_id=self.next_attempt_id,
+                    asked=self.received.asked,
                 )
             case Crashed(reason=reason):
                 return i.StepCrashed(
@@ -69,6 +76,8 @@ class EndedCall:
             answer=answer,
             next_attempt_id=self.next_attempt_id,
             failure_id=self.failure_id,
+            can_compact=self.can_compact,
+            asked=self.received.asked,
             taken_call_ids=self.taken_call_ids,
             output=self._value_of(answer),
         )

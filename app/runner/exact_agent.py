@@ -1,20 +1,10 @@
 """The agent a turn is bound to, and never another one."""
 
-from dataclasses import replace
-
 from app.ports import AgentCatalog, LoadedAgent
 from app.turn.agent import Agent
 from app.turn.ids import Identity
 from app.turn.journal import JournalError
 from app.turn.state import Turn
-
-
-def agent_of(catalog: AgentCatalog, turn: Turn) -> LoadedAgent | None:
-    """The turn's exact agent, with the model that a resume has named in place of its own (C17)."""
-    loaded = exact_agent(catalog, turn.identity)
-    if loaded is None or turn.model is None:
-        return loaded
-    return replace(loaded, agent=replace(loaded.agent, model=turn.model))
 
 
 def exact_agent(catalog: AgentCatalog, identity: Identity) -> LoadedAgent | None:

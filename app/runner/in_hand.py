@@ -1,11 +1,12 @@
 """A turn in the hands of one worker: how it stands, what is known of it, how it is reported on."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from app.ports import (
     ClaimedTurn,
+    HistoryMessage,
     LoadedAgent,
     NewId,
     RunError,
@@ -106,6 +107,27 @@ class TurnInHand:
                     found = await self._store.load(turn_id)
                     if found and found.version > self.turn.version:  # text may be stored meanwhile
                         self.turn = found
+
+    async def overtaken(self, attempt_id: AttemptId) -> None:
+        """Until the turn is to end or to pause, or the attempt is no longer in flight."""
+        await self.seen(
+            lambda turn: (
+                turn.cancel_requested
+                or turn.pause_requested
+                or turn.attempt_in_flight != attempt_id
+            )
+        )
+
+    def to_sum_up(self, *, is_asked: bool = False) -> Sequence[HistoryMessage]:
+        """What of the turn's requests a summary could stand for.
+
+        Where somebody has asked for one, they have said too what is to be left as it is; else it is
+        all that was said before and is still sent.
+        """
+        if is_asked:
+            keep = self.turn.keep_turns or 0
+            return self.transcript.to_sum_up(self.agent.history, keep_turns=keep)
+        return self.transcript.to_sum_up(self.turn.window_under(self.agent), keep_turns=0)
 
     async def moved_on(self) -> None:
         """Until the turn is to be stopped, or is no longer where it was."""

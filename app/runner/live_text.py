@@ -23,6 +23,8 @@ class OpenAnswer:
     """The turn's version once the attempt's begin was stored."""
     text: str = ""
     reasoning: str = ""
+    asked: str | None = None
+    """A mark of the model that is asked, and of where; the same for the same."""
 
 
 class LiveText:

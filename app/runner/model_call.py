@@ -4,6 +4,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import TypeAlias
 
 import structlog
@@ -21,6 +22,7 @@ from app.runner.live_text import LiveText, OpenAnswer
 from app.turn.agent import Agent
 from app.turn.failures import FailureType, ModelFailure, RequestRefused, error_ref
 from app.turn.ids import TurnId
+from app.turn.state import Turn
 from app.turn.transcript import ModelAnswer
 
 _BATCH_SECONDS = 0.25
@@ -30,6 +32,26 @@ CallEnding: TypeAlias = ModelAnswer | ModelFailure | RequestRefused | Objection 
 StoreText: TypeAlias = Callable[[], Awaitable[None]]
 
 _log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """Which model a turn asks now, and how."""
+
+    model: str | None
+    """`provider/model`, or `None` for whatever the settings name."""
+    attempt: int
+    """Requests sent so far in this turn, this one included."""
+    max_output_tokens: int | None
+
+
+def asking(turn: Turn, agent: Agent) -> Asking:
+    """As the turn stands: with what a person has changed, and the fallback it is at."""
+    return Asking(
+        model=turn.model_under(agent),
+        attempt=turn.counters.model_attempts,
+        max_output_tokens=turn.max_output_tokens,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +65,9 @@ class ModelCaller:
         self,
         turn_id: TurnId,
         agent: Agent,
+        asked: Asking,
         messages: Sequence[str],
         *,
-        attempt: int,
         answer: OpenAnswer,
         store_text: StoreText,
         hooks: RunHooks | None = None,
@@ -54,21 +76,24 @@ class ModelCaller:
 
         Args:
             turn_id: whose call it is.
-            agent: supplies instructions, tools and the model's name.
+            agent: supplies instructions and tools.
+            asked: which model, and how.
             messages: the history, as stored.
-            attempt: requests sent so far in this turn, this one included.
             answer: grows while the model writes, for those who read along.
             store_text: stores what is new of `answer`; called about every 250 ms or 2,048
                 characters while text comes.
             hooks: see the request before it is sent, and the answer before it is taken.
         """
-        found = self.models.resolve(agent.model)
+        found = self.models.resolve(asked.model)
+        if isinstance(found, ResolvedModel):
+            answer.asked = _mark_of(found)
         request = ModelRequest(
-            model=found.model if isinstance(found, ResolvedModel) else agent.model or "",
+            model=found.model if isinstance(found, ResolvedModel) else asked.model or "",
             instructions=instructions_of(agent),
             messages=messages,
             tools=agent.tools,
-            attempt=attempt,
+            attempt=asked.attempt,
+            max_output_tokens=asked.max_output_tokens,
         )
         with self.live_text.opened(turn_id, answer):
             if hooks is None:
@@ -142,6 +167,11 @@ def _note_refusal(ended: CallEnding, turn_id: TurnId, found: ResolvedModel, mode
             model=model,
             http_status=ended.http_status,
         )
+
+
+def _mark_of(found: ResolvedModel) -> str:
+    """Short, and nothing can be read from it: it is stored with the turn."""
+    return sha256(f"{found.provider} {found.address} {found.model}".encode()).hexdigest()[:12]
 
 
 async def _store_nothing() -> None:

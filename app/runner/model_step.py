@@ -6,11 +6,13 @@ from app.runner.endings import EndedCall
 from app.runner.hooks import Crashed
 from app.runner.in_hand import TurnInHand, chance
 from app.runner.live_text import OpenAnswer
-from app.runner.model_call import CallEnding, ModelCaller
+from app.runner.model_call import CallEnding, ModelCaller, asking
 from app.runner.tasks import unless
 from app.turn import inputs as i
-from app.turn.failures import RequestRefused
+from app.turn.compaction import is_too_long
+from app.turn.failures import ModelFailure, RequestRefused
 from app.turn.ids import AttemptId, FailureId
+from app.turn.transcript import ModelAnswer, StopReason
 
 
 class ModelStep:
@@ -34,13 +36,13 @@ class ModelStep:
         call = self._caller.call(
             hand.turn.identity.turn_id,
             hand.agent,
-            hand.transcript.bodies(hand.agent.leave_out),
-            attempt=hand.turn.counters.model_attempts,
+            asking(hand.turn, hand.agent),
+            hand.transcript.bodies(hand.agent.leave_out, hand.turn.window_under(hand.agent)),
             answer=answer,
             store_text=store_text,
             hooks=None if hand.hooked is None else hand.hooked.hooks,
         )
-        ended = await unless(call, self._overtaken(attempt_id), self._stopping.wait())
+        ended = await unless(call, hand.overtaken(attempt_id), self._stopping.wait())
         if ended is not None:
             return self._ending(attempt_id, answer, ended.result)
         if hand.turn.cancel_requested or hand.turn.pause_requested:
@@ -68,16 +70,18 @@ class ModelStep:
             output=hand.loaded.output,
             said_before=hand.transcript.answer_from(hand.turn.parts_from),
             chance=chance(),
+            can_compact=_is_for_length(ending) and bool(hand.to_sum_up()),
             received=answer,
         )
         return ended.report(ending)
 
-    async def _overtaken(self, attempt_id: AttemptId) -> None:
-        """Until the turn is to end or to pause, or the attempt is no longer in flight."""
-        await self._hand.seen(
-            lambda turn: (
-                turn.cancel_requested
-                or turn.pause_requested
-                or turn.attempt_in_flight != attempt_id
-            )
-        )
+
+def _is_for_length(ending: CallEnding) -> bool:
+    """Whether the history may have been too long: only then is it looked through."""
+    match ending:
+        case ModelFailure():
+            return is_too_long(ending)
+        case ModelAnswer(stop_reason=StopReason.CONTEXT_FULL):
+            return True
+        case _:
+            return False

@@ -95,6 +95,7 @@ class Caller:
         turn_id: TurnId | None = None,
         failure_id: str | None = None,
         call_id: str | None = None,
+        changes: str | None = None,
     ) -> AuditEntry:
         """The audit row of an accepted command."""
         return AuditEntry(
@@ -107,4 +108,5 @@ class Caller:
             turn_id=turn_id,
             failure_id=failure_id,
             call_id=call_id,
+            changes=changes,
         )

@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 
 from app.ports import Command, Commit, Conversation, LoadedAgent, OutcomeUnknown
+from app.services.changing import recorded, require_allowed
 from app.services.deps import Caller, Services
 from app.services.errors import PayloadInvalid
+from app.turn.changes import Changes
 from app.turn.evolve import fold
 from app.turn.ids import AgentId, Identity, TurnId, conversation_key
 from app.turn.interruption import in_words_of
@@ -60,10 +62,13 @@ async def open_behind(  # noqa: PLR0913 - what a turn that goes on consists of
         history: what a new conversation brings along.
 
     Raises:
-        PayloadInvalid: the conversation's agent is not there.
+        PayloadInvalid: the conversation's agent is not there, or does not know the model.
+        Forbidden: the agent's version does not let the caller name a model.
         As `open_turn`.
     """
     agent = current_agent(services, conversation.agent_id)
+    changes = Changes(model=model)
+    require_allowed(caller, agent.agent, changes)
     identity = Identity(
         turn_id=TurnId(services.new_id("turn")),
         tenant_id=conversation.tenant_id,
@@ -79,7 +84,10 @@ async def open_behind(  # noqa: PLR0913 - what a turn that goes on consists of
     turn = fold(events)
     commit = Commit(before=turn, after=turn, events=events, at=now, brought=history)
     audit = caller.entry(
-        action, conversation_id=conversation.conversation_id, turn_id=identity.turn_id
+        action,
+        conversation_id=conversation.conversation_id,
+        turn_id=identity.turn_id,
+        changes=recorded(changes),
     )
     command = Command(audit=audit, kept=await caller.kept(commit.stored))
     await open_turn(services, conversation, commit, command)

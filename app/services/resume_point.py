@@ -22,6 +22,7 @@ from app.services.found import require_agent
 from app.services.opening import open_behind
 from app.services.orphans import orphan_held
 from app.services.turns import resume, resume_orphan
+from app.turn.changes import Changes
 from app.turn.errors import CorrelationMismatch, TurnNotBlocked, TurnTerminal
 from app.turn.ids import ConversationId, FailureId
 from app.turn.inputs import Resume, RetryModel
@@ -138,10 +139,12 @@ async def _gone_on(
 ) -> Commanded:
     turn_id = turn.identity.turn_id
     if isinstance(turn.state, WaitingForModel):
-        retry = RetryModel(failure_id=turn.state.record.failure_id, model=asked.model)
+        retry = RetryModel(
+            failure_id=turn.state.record.failure_id, changes=Changes(model=asked.model)
+        )
         return await resume(services, caller, turn_id, retry)
     if isinstance(turn.state, Paused):
-        return await resume(services, caller, turn_id, Resume(model=asked.model))
+        return await resume(services, caller, turn_id, Resume(changes=Changes(model=asked.model)))
     return await _taken_up(services, caller, found, turn, asked)
 
 

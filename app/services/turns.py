@@ -10,9 +10,10 @@ from typing import Any, TypeAlias
 from app.ports import InterruptedCall, StoredTurn
 from app.runner.commit import VersionMoved
 from app.runner.exact_agent import exact_agent
+from app.services.changing import recorded, require_allowed
 from app.services.commands import Commanded, carry_out
 from app.services.deps import Caller, Services
-from app.services.errors import Contended, Forbidden
+from app.services.errors import Contended
 from app.services.found import get_turn, require_agent
 from app.services.orphans import OrphanHeld, orphan_held
 from app.services.principal import Principal
@@ -107,13 +108,16 @@ async def resume(
 
     Raises:
         TurnNotFound, AgentVersionUnavailable: as their names say.
+        Forbidden, PayloadInvalid: the agent's version does not let this caller change that.
         Rejected: the turn does not admit the command.
         VersionMoved: it is not at `expected_version`.
         Contended: it lost every race.
     """
     stored = await get_turn(services, caller, turn_id)
     if stored.turn.status in BLOCKED or stored.turn.is_held:
-        require_agent(services, stored)
+        agent = require_agent(services, stored).agent
+        if isinstance(given, RetryModel | Resume):
+            require_allowed(caller, agent, given.changes)
     failure_id = given.failure_id if isinstance(given, RetryModel) else None
     return await _commanded(services, caller, stored, given, failure_id, expected_version)
 
@@ -130,28 +134,28 @@ async def resume_orphan(
     return await _commanded(services, caller, stored, given, None, None, held=held)
 
 
-async def resume_under(
+async def resume_with(
     services: Services,
     caller: Caller,
     turn_id: TurnId,
+    command: RetryModel | Resume,
     change: LimitChange,
     *,
     expected_version: int | None = None,
 ) -> Commanded:
-    """A paused turn, going on under other limits: an operator's decision (C16).
+    """A turn, going on with the command's changes and under limits of which some are others (C16).
 
     Raises:
-        Forbidden: the caller is no operator.
+        Forbidden: the turn's version of its agent lets this caller not change that.
         As `resume` for the rest.
     """
-    if not caller.principal.may_change_limits:
-        raise Forbidden("only an operator changes the limits of a turn")
     for _ in range(_MOST_TRIES):
         stored = await get_turn(services, caller, turn_id)
         if stored.turn.status not in BLOCKED:
-            raise does_not_fit(stored.turn, _ACTIONS[Resume])
+            raise does_not_fit(stored.turn, _ACTIONS[type(command)])
         limits = stored.turn.limits_under(require_agent(services, stored).agent)
-        given = Resume(limits=replace(limits, **change))
+        changes = replace(command.changes, limits=replace(limits, **change))
+        given = replace(command, changes=changes)
         # What is not named stays as it is, also when another operator has just changed it.
         version = stored.turn.version if expected_version is None else expected_version
         try:
@@ -208,6 +212,7 @@ async def _commanded(
         conversation_id=identity.conversation_id,
         turn_id=identity.turn_id,
         failure_id=failure_id,
+        changes=recorded(given.changes) if isinstance(given, RetryModel | Resume) else None,
     )
     return await carry_out(
         services, caller, stored, given, audit, expected_version=expected_version, held=held

@@ -13,9 +13,9 @@ WITH asked AS (
 ),
 kept AS ({keep_reply("asked")})
 INSERT INTO audit (tenant_id, actor_id, at, action, outcome, code, conversation_id, turn_id,
-                   failure_id, call_id, request_id)
+                   failure_id, call_id, request_id, changes)
 VALUES (:tenant_id, :actor_id, clock_timestamp(), :action, :outcome, :code, :conversation_id,
-        :turn_id, :failure_id, :call_id, :request_id)
+        :turn_id, :failure_id, :call_id, :request_id, :changes)
 """
 )
 
@@ -39,6 +39,7 @@ class PostgresAudit:
             "failure_id": entry.failure_id,
             "call_id": entry.call_id,
             "request_id": entry.request_id,
+            "changes": entry.changes,
             **kept_values(kept),
         }
         with taken_keys():

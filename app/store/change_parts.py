@@ -16,6 +16,7 @@ from app.store.interruptions import interruption_values, keep_interruptions
 from app.store.message_codec import EncodedMessage, encode
 from app.store.replies import keep_reply, kept_values
 from app.store.statements import Statement
+from app.store.summaries import KEEP_SUMMARY, summary_values
 from app.store.turn_codec import encode_events, encode_failure, encode_turn
 from app.store.usage import attempt_values, count_attempt
 from app.store.wait_records import KEEP_WAITS, wait_values
@@ -58,6 +59,7 @@ def consequences(
     yield _part(_INTERRUPTED, interruption_values(commit))
     yield _part(_SPENT, attempt_values(commit))
     yield _part(KEEP_WAITS, wait_values(commit))
+    yield _part(KEEP_SUMMARY, summary_values(commit))
     if command is not None:
         yield _received(command)
         yield _kept(command.kept)
@@ -191,9 +193,10 @@ _AUDITED = """
 audited AS (
     INSERT INTO audit (tenant_id, actor_id, at, action, outcome, conversation_id, turn_id,
                        failure_id, call_id, request_id, version_before, version_after,
-                       status_before, status_after)
+                       status_before, status_after, changes)
     SELECT tenant_id, :actor_id, clock_timestamp(), :action, 'accepted', conversation_id, turn_id,
-           :failure_id, :call_id, :request_id, :version_before, version, :status_before, status
+           :failure_id, :call_id, :request_id, :version_before, version, :status_before, status,
+           :changes
     FROM moved
 )"""
 
@@ -228,6 +231,7 @@ def _audited(command: Command, before: Turn | None) -> Part:
         "failure_id": audit.failure_id,
         "call_id": audit.call_id,
         "request_id": audit.request_id,
+        "changes": audit.changes,
         "version_before": None if before is None else before.version,
         "status_before": None if before is None else before.status,
     }

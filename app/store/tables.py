@@ -19,7 +19,6 @@ from sqlalchemy import (
     BigInteger,
     CheckConstraint,
     Column,
-    DateTime,
     ForeignKeyConstraint,
     Identity,
     Index,
@@ -30,6 +29,9 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import INT4MULTIRANGE, INT4RANGE
 from sqlmodel import Field, SQLModel
 
+from app.store import record_tables as record_tables  # noqa: PLC0414 - to be tables as well
+from app.store.columns import instant as _instant
+from app.store.columns import text as _text
 from app.turn.status import TERMINAL
 
 NOT_TERMINAL = "status NOT IN (" + ", ".join(sorted(f"'{s.value}'" for s in TERMINAL)) + ")"
@@ -37,18 +39,6 @@ NOT_TERMINAL = "status NOT IN (" + ", ".join(sorted(f"'{s.value}'" for s in TERM
 TERMINATED = NOT_TERMINAL.replace(" NOT IN ", " IN ")
 UNFOLDED = "NOT is_folded"
 UNPRUNED = "is_folded AND pruned_through = 0"
-
-
-def _instant(*, nullable: bool = False) -> Any:  # noqa: ANN401 - SQLModel's Field is Any too
-    return Field(sa_column=Column(DateTime(timezone=True), nullable=nullable))
-
-
-def _text(*, nullable: bool = False, primary_key: bool = False) -> Any:  # noqa: ANN401
-    return Field(sa_column=Column(Text, nullable=nullable, primary_key=primary_key))
-
-
-def _tokens() -> Any:  # noqa: ANN401
-    return Field(sa_column=Column(BigInteger, nullable=True))
 
 
 class ConversationRow(SQLModel, table=True):
@@ -219,140 +209,25 @@ class IdempotencyKeyRow(SQLModel, table=True):
     """Until when the first request may still be on its way to another answer."""
 
 
-class ModelFailureRow(SQLModel, table=True):
-    """The failure history: a projection of the MODEL_FAILED events, written with them."""
+class SummaryRow(SQLModel, table=True):
+    """What stands in requests for the messages of these places; they stay as they are."""
 
-    __tablename__ = "model_failures"
+    __tablename__ = "context_summaries"
     __table_args__: ClassVar = (
         ForeignKeyConstraint(["turn_id"], ["turns.turn_id"]),
-        Index("model_failures_of_turn", "turn_id", "model_attempt"),
-    )
-
-    failure_id: str = _text(primary_key=True)
-    turn_id: str = _text()
-    failure_type: str = _text()
-    model_attempt: int
-    occurred_at: datetime = _instant()
-    body: str = _text()
-
-
-class InterruptionRow(SQLModel, table=True):
-    """Calls that were answered without a result of their tool, written with their events."""
-
-    __tablename__ = "tool_interruptions"
-    __table_args__: ClassVar = (ForeignKeyConstraint(["turn_id"], ["turns.turn_id"]),)
-
-    turn_id: str = _text(primary_key=True)
-    position: int = Field(primary_key=True)
-    """Of the result in the transcript, so calls come in declared order."""
-    call_id: str = _text()
-    tool_name: str = _text()
-    outcome: str = _text()
-    reason: str | None = _text(nullable=True)
-    suspension_type: str | None = _text(nullable=True)
-    source_message_id: str | None = _text(nullable=True)
-    interrupted_at: datetime = _instant()
-
-
-class ApprovalRow(SQLModel, table=True):
-    """What people have approved and rejected; a projection of the TOOL_APPROVAL_DECIDED events."""
-
-    __tablename__ = "approvals"
-    __table_args__: ClassVar = (ForeignKeyConstraint(["turn_id"], ["turns.turn_id"]),)
-
-    turn_id: str = _text(primary_key=True)
-    seq: int = Field(primary_key=True)
-    """The event's sequence."""
-    tenant_id: str = _text()
-    call_id: str = _text()
-    tool_name: str = _text()
-    stage: str = _text()
-    fingerprint: str = _text()
-    is_approved: bool
-    actor_id: str = _text()
-    body: str = _text()
-    """What was shown, and what was said, JSON."""
-    requested_at: datetime = _instant()
-    decided_at: datetime = _instant()
-
-
-class ExternalCallRow(SQLModel, table=True):
-    """Calls that were handed to outside tools; written with the events that open and close them."""
-
-    __tablename__ = "external_calls"
-    __table_args__: ClassVar = (
-        ForeignKeyConstraint(["turn_id"], ["turns.turn_id"]),
-        Index("external_calls_by_age", "tenant_id", "requested_at", "turn_id", "call_id"),
-        Index(
-            "external_calls_open",
-            "tenant_id",
-            "requested_at",
-            "turn_id",
-            "call_id",
-            postgresql_where=text("status = 'open'"),
-        ),
-        CheckConstraint(
-            "status IN ('open', 'completed', 'failed', 'cancelled')",
-            name="external_calls_status_known",
-        ),
-    )
-
-    turn_id: str = _text(primary_key=True)
-    call_id: str = _text(primary_key=True)
-    tenant_id: str = _text()
-    conversation_id: str = _text()
-    agent_id: str = _text()
-    tool_name: str = _text()
-    arguments: str = _text()
-    max_result_bytes: int
-    requested_at: datetime = _instant()
-    expires_at: datetime | None = _instant(nullable=True)
-    status: str = _text()
-    claims: int = Field(default=0)
-    """Times that an executor has taken it."""
-    claimed_by: str | None = _text(nullable=True)
-    claimed_until: datetime | None = _instant(nullable=True)
-    closed_at: datetime | None = _instant(nullable=True)
-
-
-class LateResultRow(SQLModel, table=True):
-    """Results that came for calls which took none any more; no model ever reads them."""
-
-    __tablename__ = "late_results"
-    __table_args__: ClassVar = (ForeignKeyConstraint(["turn_id"], ["turns.turn_id"]),)
-
-    turn_id: str = _text(primary_key=True)
-    seq: int = Field(primary_key=True)
-    """From 1, in the order they came."""
-    tenant_id: str = _text()
-    call_id: str = _text()
-    kind: str = _text()
-    """TOOL_RESULT or TOOL_ERROR."""
-    body: str = _text()
-    """What was said, JSON."""
-    actor_id: str = _text()
-    received_at: datetime = _instant()
-
-
-class UsageRow(SQLModel, table=True):
-    """A model call that has ended, and what it cost as far as its provider said."""
-
-    __tablename__ = "model_usage"
-    __table_args__: ClassVar = (
-        ForeignKeyConstraint(["turn_id"], ["turns.turn_id"]),
-        Index("model_usage_by_time", "tenant_id", "ended_at"),
+        Index("summaries_of_conversation", "tenant_id", "conversation_id", "last_position"),
     )
 
     turn_id: str = _text(primary_key=True)
     model_attempt: int = Field(primary_key=True)
     tenant_id: str = _text()
     conversation_id: str = _text()
-    agent_id: str = _text()
-    succeeded: bool
-    input_tokens: int | None = _tokens()
-    cached_input_tokens: int | None = _tokens()
-    output_tokens: int | None = _tokens()
-    ended_at: datetime = _instant()
+    first_position: int
+    last_position: int
+    hidden: Any = Field(sa_column=Column(INT4MULTIRANGE, nullable=False))
+    """Which of the places were hidden when it was made."""
+    body: str = _text()
+    created_at: datetime = _instant()
 
 
 class AuditRow(SQLModel, table=True):
@@ -382,6 +257,8 @@ class AuditRow(SQLModel, table=True):
     version_after: int | None = Field(default=None)
     status_before: str | None = _text(nullable=True)
     status_after: str | None = _text(nullable=True)
+    changes: str | None = _text(nullable=True)
+    """What the command has changed of how the turn goes on, JSON."""
 
 
 class AgentRow(SQLModel, table=True):

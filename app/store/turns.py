@@ -37,6 +37,7 @@ from app.store.message_rows import (
 from app.store.pool import Database, Row
 from app.store.replies import taken_keys
 from app.store.statements import Statement
+from app.store.summaries import summary_of
 from app.store.turn_codec import (
     TURN_COLUMNS,
     decode_events,
@@ -84,7 +85,9 @@ class PostgresTurns:
         added = added_by(commit.events)
         if not await self._write(*appending(commit, added, claim, command)):
             await self._explain(commit.before, claim)
-        return [history_message(position, message) for position, message in added]
+        own = commit.after.identity.turn_id
+        said = [history_message(position, message, own) for position, message in added]
+        return [*summary_of(commit), *said]
 
     async def _write(self, statement: Statement, values: Mapping[str, object]) -> bool:
         """Whether a row was changed."""

@@ -11,9 +11,15 @@ from datetime import datetime
 
 from app.ports import Commit, Figure, Scope, Spending
 from app.store.pool import Database, Row
-from app.turn.events import ModelCompleted, ModelFailed, ModelStopped
+from app.turn.events import (
+    CompactionFailed,
+    ContextCompacted,
+    ModelCompleted,
+    ModelFailed,
+    ModelStopped,
+)
 from app.turn.ids import AgentId
-from app.turn.states import CallingModel
+from app.turn.states import CallingModel, Compacting
 from app.turn.transcript import Usage
 
 SUMS = """
@@ -57,7 +63,7 @@ def count_attempt(source: str) -> str:
 """
 
 
-_ENDS = ModelCompleted | ModelFailed | ModelStopped
+_ENDS = ModelCompleted | ContextCompacted | CompactionFailed | ModelFailed | ModelStopped
 """What tells of an attempt's cost. A stop behind a completion tells nothing new."""
 
 
@@ -71,7 +77,7 @@ def attempt_values(commit: Commit) -> Mapping[str, object] | None:
     return {
         "spent_attempt": attempt,
         "spent_by": commit.after.identity.agent_id,
-        "spent_well": any(isinstance(event, ModelCompleted) for event in ends),
+        "spent_well": any(isinstance(event, ModelCompleted | ContextCompacted) for event in ends),
         "spent_input": usage.input_tokens,
         "spent_cached": usage.cached_input_tokens,
         "spent_output": usage.output_tokens,
@@ -84,7 +90,7 @@ def _ended_attempt(commit: Commit) -> int | None:
     One whose worker has died has been counted by the pause for that.
     """
     before = commit.before
-    if not isinstance(before.state, CallingModel) or before.state.has_crashed:
+    if not isinstance(before.state, CallingModel | Compacting) or before.state.has_crashed:
         return None
     still = commit.after.attempt_in_flight == before.state.attempt_id
     return None if still else before.counters.model_attempts

@@ -6,6 +6,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Literal, TypeAlias
 
+from app.turn.failures import FailureType
 from app.turn.ids import AgentId, AgentVersion
 from app.turn.transcript import Outcome
 
@@ -82,6 +83,38 @@ OnCrash: TypeAlias = Literal["continue", "pause"]
 """Who goes on with a turn whose worker has died: another worker, or a person (C25)."""
 OnModelFailure: TypeAlias = Literal["wait", "fail"]
 """What a recognised failure of the model does when no retry is left (turn semantics C7)."""
+
+
+OnContextFull: TypeAlias = Literal["compact_then_wait", "wait", "fail"]
+"""What a request does that is longer than its model's window (turn semantics T38, C9)."""
+Who: TypeAlias = Literal["user", "operator", "nobody"]
+"""Who may change something: users and operators, operators alone, or nobody."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changeable:
+    """Who may change what when a turn is retried or resumed (turn semantics T60, C15 to C17)."""
+
+    model: Who = "user"
+    max_output_tokens: Who = "user"
+    compact: Who = "user"
+    keep_turns: Who = "user"
+    limits: Literal["operator", "nobody"] = "operator"
+    models: tuple[str, ...] | None = None
+    """The models that may be named, as `provider/model`; `None`: any."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryWindow:
+    """How much of what was said before a turn goes into its requests; `None`: all of it.
+
+    Whole turns are left out, the oldest first. The running turn is always whole, on top of these.
+    """
+
+    turns: int | None = None
+    messages: int | None = None
+    tokens: int | None = None
+    """By the estimate of `app.turn.window`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,6 +203,9 @@ class Agent:
     instructions: str
     model: str | None
     """`provider/model`, or `None` for whatever the settings name at the time of each call."""
+    fallbacks: tuple[str, ...] = ()
+    """Models that are asked in this order when the one before them fails in such a way."""
+    fallback_on: frozenset[FailureType] = frozenset()
     tools: tuple[ToolSpec, ...] = ()
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     on_model_failure: OnModelFailure = "wait"
@@ -196,6 +232,9 @@ class Agent:
     """For every wait for a person or an outside tool that no tool has a policy of its own for."""
     never_replay: bool = False
     """Whether no call is run again by itself whose end nobody knows, whatever its tool says."""
+    on_context_full: OnContextFull = "compact_then_wait"
+    history: HistoryWindow = field(default_factory=HistoryWindow)
+    changeable: Changeable = field(default_factory=Changeable)
     has_hooks: bool = False
     """Whether hooks are to hear of a user's message before a step follows it."""
 

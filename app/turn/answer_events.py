@@ -45,6 +45,7 @@ def completed(
         remaining_iterations=remaining_iterations(turn, turn.limits_under(agent)) - 1,
         position=None if stored is None else turn.next_position,
         message=stored,
+        asked=given.asked,
     )
 
 

@@ -34,6 +34,7 @@ from app.turn import (
 from app.turn import events as e
 from app.turn import inputs as i
 from app.turn.agent import Agent
+from app.turn.compaction import compaction_dropped, compaction_ended
 from app.turn.expiry import time_passed
 from app.turn.interruption import in_words_of
 from app.turn.judging import by_call
@@ -42,7 +43,13 @@ from app.turn.orphans import has_crashed
 from app.turn.outside import with_cancel_requests
 from app.turn.resuming import resumed
 from app.turn.state import Turn
-from app.turn.states import CallingModel, RetryScheduled, RunningTools, ToolRetryScheduled
+from app.turn.states import (
+    CallingModel,
+    Compacting,
+    RetryScheduled,
+    RunningTools,
+    ToolRetryScheduled,
+)
 from app.turn.steps import begin_next, cancelled, end_step, failed, then_begin
 
 
@@ -83,7 +90,7 @@ def _decided(  # noqa: C901, PLR0912 - it only routes
             return time_passed(turn, at=at, agent=agent)
         case _ if given.attempt_id != turn.attempt_in_flight:
             return ()
-        case i.StepLost() if isinstance(turn.state, CallingModel | RunningTools):
+        case i.StepLost() if isinstance(turn.state, CallingModel | Compacting | RunningTools):
             return recovery.step_lost(turn, turn.state, given, agent, at=at)
         case i.WorkerLost():
             return decide_orphans.taken_over(turn, given, agent, at=at)
@@ -97,6 +104,10 @@ def _decided(  # noqa: C901, PLR0912 - it only routes
             return _dropped(turn, given, at=at, agent=agent)
         case i.ToolsFinished() if isinstance(turn.state, RunningTools):
             return decide_tools.tools_finished(turn, turn.state, given, agent, at=at)
+        case i.CompactionEnded():
+            if not isinstance(turn.state, Compacting):
+                return ()
+            return compaction_ended(turn, turn.state, given, at=at, agent=agent)
         case i.ToolsFinished() | i.StepLost():
             return ()
         case _:
@@ -173,6 +184,8 @@ def _dropped(
 ) -> tuple[e.Event, ...]:
     if isinstance(turn.state, CallingModel):
         return decide_failures.dropped(turn, turn.state, given, agent, at=at)
+    if isinstance(turn.state, Compacting):
+        return compaction_dropped(turn, at=at)
     return (end_step(turn), *cancelled(turn)) if turn.cancel_requested else ()
 
 

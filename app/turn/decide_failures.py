@@ -1,11 +1,13 @@
 """Rules for a model call that brought no answer.
 
-recognised failure        tried again by itself (T33) or waits with a fresh failureId (T34); an
-                          agent for batches fails instead of waiting (C7)
+recognised failure        before any output another model is asked (`fallback`), or the history is
+                          summed up (`compaction`); else it is tried again by itself (T33) or the
+                          turn waits with a fresh failureId (T34); an agent for batches fails
+                          instead of waiting (C7)
 after output began        it is never tried again by itself (C12); what came of it is kept as a
                           partial message, its calls are withheld (T31, `app.turn.partial`)
-the request is refused    the turn fails (T36a), or waits where its agent says so; a fault of ours
-                          fails it in any case (T36)
+the request is refused    the turn fails; behind a change, of a fallback model, or where its agent
+                          says so it waits (T36a); a fault of ours fails it in any case (T36)
 a pause                   the call is dropped; what came of its answer is kept likewise (T53)
 cancellation asked for    beats all of them; the answer is dropped (T37, case 123)
 """
@@ -17,14 +19,16 @@ from app.turn import events as e
 from app.turn import inputs as i
 from app.turn.agent import Agent
 from app.turn.answer_events import pieces
+from app.turn.compaction import can_compact, is_too_long
 from app.turn.evolve import advance
 from app.turn.failures import FailureRecord, FailureType, ModelFailure
+from app.turn.fallback import can_fall_back
 from app.turn.partial import broken_by, broken_for, cut_off
 from app.turn.retry import retry_due_at
 from app.turn.state import Turn
 from app.turn.states import CallingModel
 from app.turn.status import PauseCause
-from app.turn.steps import cancelled, end_step, failed
+from app.turn.steps import cancelled, end_step, failed, then_begin
 from app.turn.transcript import UNFINISHED
 
 
@@ -50,6 +54,12 @@ def gave_up_on(
         occurred_at=at,
     )
     had_output = bool(state.text_stored or given.text)
+    if not had_output and given.next_attempt_id is not None:
+        then = _at_once(turn, given, agent)
+        if then is not None:
+            met = _met(given, record, then)
+            instead = (*pieces(state, given.text, given.reasoning), met, end_step(turn))
+            return then_begin(turn, instead, agent, given.next_attempt_id, at=at)
     due_at = (
         None
         if had_output or not may_retry  # it may have been read already: C12
@@ -63,7 +73,7 @@ def gave_up_on(
     )
     events = (
         *pieces(state, given.text, given.reasoning),
-        e.ModelFailed(attempt_id=given.attempt_id, record=record, usage=given.usage),
+        _met(given, record),
         *cut_off(
             turn,
             given.attempt_id,
@@ -78,25 +88,58 @@ def gave_up_on(
     return (*events, *_what_then(advance(turn, events), record, due_at, agent, at=at))
 
 
+def _met(
+    given: i.ModelGaveUp,
+    record: FailureRecord,
+    then: Literal["fall_back", "compact"] | None = None,
+) -> e.ModelFailed:
+    return e.ModelFailed(
+        attempt_id=given.attempt_id,
+        record=record,
+        usage=given.usage,
+        then=then,
+        asked=given.asked,
+    )
+
+
+def _at_once(
+    turn: Turn, given: i.ModelGaveUp, agent: Agent
+) -> Literal["fall_back", "compact"] | None:
+    """What is done about a failure before any output, instead of waiting."""
+    if can_fall_back(turn, given.failure, agent):
+        return "fall_back"
+    if can_compact(turn, given.failure, agent, has_more=given.can_compact):
+        return "compact"
+    return None
+
+
 def refused(
     turn: Turn, state: CallingModel, given: i.ModelRefused, *, at: datetime, agent: Agent
 ) -> tuple[e.Event, ...]:
     """The turn fails: the same request would be refused again (T36a).
 
-    Where its agent wants that, it waits until somebody has changed what is wrong about it.
+    Where its agent wants that, where it may be due to what somebody has changed, be it in the
+    settings, or the model is not the agent's first, it waits: that can be changed (back).
     """
     if turn.cancel_requested:
         return (end_step(turn), *cancelled(turn))
-    if agent.on_invalid_request == "wait":
+    if agent.on_invalid_request == "wait" or _follows_a_change(turn, given):
         gave_up = i.ModelGaveUp(
             attempt_id=given.attempt_id,
             failure=_to_wait_for(given),
             failure_id=given.failure_id,
             text=given.text,
             reasoning=given.reasoning,
+            next_attempt_id=given.next_attempt_id,  # no `asked`: what was refused is no new ground
         )
         return gave_up_on(turn, state, gave_up, at=at, agent=agent, may_retry=False)
     return _failed(turn, state, given, agent, "request_refused", given.refusal.message)
+
+
+def _follows_a_change(turn: Turn, given: i.ModelRefused) -> bool:
+    """Of what a person has changed, of the agent's models, or of what the settings say of them."""
+    is_elsewhere = None not in (turn.asked, given.asked) and turn.asked != given.asked
+    return turn.is_changed or turn.fallback > 0 or is_elsewhere
 
 
 def crashed(
@@ -169,7 +212,8 @@ def _to_wait_for(given: i.ModelRefused) -> ModelFailure:
 def _what_then(
     turn: Turn, record: FailureRecord, due_at: datetime | None, agent: Agent, *, at: datetime
 ) -> tuple[e.Event, ...]:
-    if due_at is None and agent.on_model_failure == "fail":
+    is_full = is_too_long(record.failure) and agent.on_context_full == "fail"
+    if due_at is None and (is_full or agent.on_model_failure == "fail"):
         return failed(turn, "model_failed", record.failure.message)
     return _suspended(turn, record, due_at, at)
 

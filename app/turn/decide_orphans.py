@@ -19,7 +19,7 @@ from app.turn.interruption import interrupted
 from app.turn.next_step import Rest, next_step
 from app.turn.open_calls import OpenCall
 from app.turn.state import Turn
-from app.turn.states import CallingModel, RunningTools
+from app.turn.states import CallingModel, Compacting, RunningTools
 from app.turn.status import PauseCause, Status
 from app.turn.steps import cancelled, end_step
 from app.turn.transcript import InterruptionReason, Outcome, UserMessage
@@ -79,6 +79,10 @@ def _withdrawn(turn: Turn) -> tuple[e.Event, ...]:
                     discard_from=discard_from,
                     cause="crash",
                 ),
+            )
+        case Compacting(attempt_id=attempt_id):
+            return (
+                e.StepRecovered(attempt_id=attempt_id, recovery="CALL_MODEL", cause="crash"),
             )
         case RunningTools(attempt_id=attempt_id, calls=calls):
             rules = tuple(e.RecoveredCall(call_id=call.call_id, rule="report") for call in calls)

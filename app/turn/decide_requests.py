@@ -3,7 +3,6 @@
 All checks come before any event, so a refused request leaves the turn as it was.
 """
 
-from dataclasses import replace
 from datetime import datetime
 from typing import Literal
 
@@ -26,7 +25,7 @@ from app.turn.evolve_stops import held_for
 from app.turn.interruption import interrupted, outcome_when_overtaken
 from app.turn.opening import suspended
 from app.turn.resume_notices import told_to_begin_again
-from app.turn.resuming import does_not_fit, resumed
+from app.turn.resuming import changed, does_not_fit, resumed
 from app.turn.state import Turn
 from app.turn.states import (
     Cancelled,
@@ -113,7 +112,10 @@ def replanned(turn: Turn, given: i.Replan, *, at: datetime) -> tuple[e.Event, ..
 
 
 def model_retried(turn: Turn, given: i.RetryModel, *, at: datetime) -> tuple[e.Event, ...]:
-    """Only the failure that the turn waits for now can be retried (T60, T61)."""
+    """Only the failure that the turn waits for now can be retried (T60, T61).
+
+    With changes, where they can help with it; a plain retry of a token limit is taken (case 32).
+    """
     state = turn.state
     if not isinstance(state, WaitingForModel):
         raise does_not_fit(turn, "RETRY_MODEL")
@@ -124,7 +126,7 @@ def model_retried(turn: Turn, given: i.RetryModel, *, at: datetime) -> tuple[e.E
         )
         raise CorrelationMismatch(turn, detail)
     going_on = resumed(turn, "RETRY_MODEL", at=at, correlation_id=given.failure_id)
-    return (*told_to_begin_again(turn), replace(going_on, model=given.model))
+    return (*told_to_begin_again(turn), changed(turn, going_on, given.changes))
 
 
 def scheduled_retry_taken(
@@ -171,7 +173,7 @@ def pause_ended(
         return (*paused, *pause_ended(advance(turn, paused), now, at=at, agent=agent))
     if not isinstance(turn.state, Paused):
         raise does_not_fit(turn, "RESUME")
-    goes_on = replace(resumed(turn, "RESUME", at=at), limits=given.limits, model=given.model)
+    goes_on = changed(turn, resumed(turn, "RESUME", at=at), given.changes)
     if turn.state.lost is not None:
         return (goes_on,)  # what is to be said of it comes with its recovery
     events: tuple[e.Event, ...] = (*told_to_begin_again(turn), goes_on)

@@ -19,6 +19,7 @@ from app.turn.resuming import resumed
 from app.turn.state import Turn
 from app.turn.states import (
     CallingModel,
+    Compacting,
     RetryScheduled,
     RunningTools,
     ToolRetryScheduled,
@@ -65,7 +66,8 @@ def user_asked(
     """
     if isinstance(turn.state, RunningTools) or is_at_rest(turn, at=at):
         return ()
-    before: tuple[e.Event, ...] = (end_step(turn),) if isinstance(turn.state, CallingModel) else ()
+    is_begun = isinstance(turn.state, CallingModel | Compacting)
+    before: tuple[e.Event, ...] = (end_step(turn),) if is_begun else ()
     if turn.cancel_requested:
         return (*before, *cancelled(turn))
     if turn.pause_requested:

@@ -14,6 +14,18 @@ from app.turn.agent import Limits, WaitPolicy
 from app.turn.failures import FailureRecord
 from app.turn.ids import AttemptId, CallId, Identity, MessageId, TurnId
 from app.turn.model_events import (
+    CompactionEvent as CompactionEvent,
+)
+from app.turn.model_events import (
+    CompactionFailed as CompactionFailed,
+)
+from app.turn.model_events import (
+    CompactionStarted as CompactionStarted,
+)
+from app.turn.model_events import (
+    ContextCompacted as ContextCompacted,
+)
+from app.turn.model_events import (
     ModelCompleted as ModelCompleted,
 )
 from app.turn.model_events import (
@@ -211,6 +223,12 @@ class TurnResumed:
     """The turn's limits from here on, when they were changed."""
     model: str | None = None
     """The model it calls from here on, when another was named."""
+    max_output_tokens: int | None = None
+    """How long its answers may be from here on, when that was changed."""
+    keep_turns: int | None = None
+    """How many turns before it go into its requests from here on, when that was changed."""
+    compact: bool = False
+    """Whether those before it are summed up first."""
     type: Literal["TURN_RESUMED"] = "TURN_RESUMED"
 
 
@@ -331,6 +349,7 @@ Event: TypeAlias = (
     | ModelFailed
     | ModelStopped
     | OutputReady
+    | CompactionEvent
     | ToolRequested
     | ToolStarted
     | ToolCompleted

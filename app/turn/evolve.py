@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from app.turn import events as e
 from app.turn.evolve_calls import call_changed, failing, known_undone, without_call
-from app.turn.evolve_model import model_changed
+from app.turn.evolve_model import compaction_changed, model_changed
 from app.turn.evolve_stops import stop_changed
 from app.turn.evolve_waits import wait_changed
 from app.turn.journal import JournalError
@@ -16,6 +16,8 @@ from app.turn.replacing import replace
 from app.turn.state import Turn
 from app.turn.states import (
     Cancelled,
+    Compacting,
+    CompactionDue,
     Completed,
     Failed,
     LimitReached,
@@ -41,6 +43,7 @@ def begin(event: e.TurnStarted) -> Turn:
         never_replay=event.never_replay,
         resumes_turn_id=event.resumes_turn_id,
         model=event.model,
+        is_changed=event.model is not None,
     )
 
 
@@ -125,6 +128,8 @@ def _changed(turn: Turn, event: e.Event) -> Turn:  # noqa: C901, PLR0912 - it on
             return replace(turn, output=output)
         case e.StepStarted():
             return replace(turn, counters=turn.counters.plus(steps=1), unread=(), is_taken_up=True)
+        case e.CompactionStarted() | e.ContextCompacted() | e.CompactionFailed():
+            return compaction_changed(turn, event)
         case e.CancellationRequested():
             return replace(turn, cancel_requested=True)
         case e.PauseRequested():
@@ -193,6 +198,9 @@ def _recovered(turn: Turn, event: e.StepRecovered) -> Turn:
     """
     if isinstance(turn.state, Ready):
         return turn
+    if isinstance(turn.state, Compacting):
+        due = CompactionDue(record=turn.state.record, is_asked=turn.state.is_asked)
+        return replace(turn, state=due)
     if isinstance(turn.state, RunningTools):
         undone = {each.call_id for each in event.calls if each.probed == "not_done"}
         ended = tuple(replace(call, in_flight=False) for call in turn.state.calls)

@@ -6,7 +6,7 @@ from app.turn import events as e
 from app.turn.journal import JournalError
 from app.turn.replacing import replace
 from app.turn.state import Turn
-from app.turn.states import CallingModel, ModelDue
+from app.turn.states import CallingModel, Compacting, CompactionDue, ModelDue
 from app.turn.transcript import FINISHED, AssistantMessage, StopReason, Usage
 
 _ModelEvent: TypeAlias = (
@@ -35,9 +35,7 @@ def model_changed(turn: Turn, event: _ModelEvent) -> Turn:
         case e.ModelCompleted():
             return _answered(turn, event)
         case e.ModelFailed():
-            counters = turn.counters.plus(model_failures=1)
-            usage = added(turn.usage, event.usage)
-            return replace(turn, counters=counters, usage=usage, empty_answers=0)
+            return _failure_met(turn, event)
         case e.ModelStopped():
             return _stopped(turn, event)
 
@@ -57,6 +55,9 @@ def _answered(turn: Turn, event: e.ModelCompleted) -> Turn:
         counters=counters,
         usage=added(turn.usage, event.usage),
         came_back_from=None,
+        is_changed=False,
+        asked=event.asked or turn.asked,
+        has_compacted=False,
     )
 
 
@@ -78,6 +79,46 @@ def _stopped(turn: Turn, event: e.ModelStopped) -> Turn:
         return turn
     said_nothing = event.stop_reason in FINISHED
     return replace(turn, state=ModelDue(), empty_answers=turn.empty_answers + int(said_nothing))
+
+
+def _failure_met(turn: Turn, event: e.ModelFailed) -> Turn:
+    """The turn after a recognised failure, on its way to where that leads it."""
+    met = replace(
+        turn,
+        counters=turn.counters.plus(model_failures=1),
+        usage=added(turn.usage, event.usage),
+        empty_answers=0,
+        asked=event.asked or turn.asked,
+    )
+    match event.then:
+        case "fall_back":
+            return replace(met, fallback=turn.fallback + 1)
+        case "compact":
+            return replace(met, state=CompactionDue(record=event.record))
+        case None:
+            return met
+
+
+def compaction_changed(turn: Turn, event: e.CompactionEvent) -> Turn:
+    """The turn after a summary was asked for, has come, or has not."""
+    match event:
+        case e.CompactionStarted(attempt_id=attempt_id):
+            due = _due(turn)
+            return replace(
+                turn,
+                state=Compacting(attempt_id=attempt_id, record=due.record, is_asked=due.is_asked),
+                counters=turn.counters.plus(model_attempts=1),
+                has_compacted=True,
+            )
+        case e.ContextCompacted(usage=usage) | e.CompactionFailed(usage=usage):
+            return replace(turn, state=ModelDue(), usage=added(turn.usage, usage))
+
+
+def _due(turn: Turn) -> CompactionDue:
+    if isinstance(turn.state, CompactionDue):
+        return turn.state
+    message = "a summary that was not due"
+    raise JournalError(message)
 
 
 def _calling(turn: Turn) -> CallingModel:

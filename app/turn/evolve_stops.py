@@ -10,6 +10,7 @@ from app.turn.orphans import CRASHES, has_lost_text, lost_step, still_lost
 from app.turn.replacing import replace
 from app.turn.state import Turn
 from app.turn.states import (
+    CompactionDue,
     ModelDue,
     Paused,
     Ready,
@@ -97,18 +98,41 @@ def _resumed(turn: Turn, event: e.TurnResumed) -> Turn:
     kept = turn.counters.consecutive_retries if is_retry else 0
     # Whoever goes on before a retry is due wants it now.
     calls = turn.open_calls if is_retry else _begun_anew(turn, event.command_type)
+    waits_for_model = isinstance(turn.state, WaitingForModel | RetryScheduled)
     waited_for = turn.state.record.failure.kind if isinstance(turn.state, WaitingForModel) else None
-    due = ToolsDue(asked_at=asked_at(turn), calls=calls) if calls else ModelDue()
+    due = ToolsDue(asked_at=asked_at(turn), calls=calls) if calls else _due(turn, event)
     return replace(
-        turn,
+        _with_changes(turn, event),
         state=due if is_said else still_lost(turn.state, due),
         pause_requested=False,
         came_back_from=waited_for or turn.came_back_from,
-        limits=event.limits or turn.limits,
-        model=event.model or turn.model,
+        fallback=0 if waits_for_model and not is_retry else turn.fallback,
+        has_compacted=turn.has_compacted and is_retry,
         waited=turn.waited + event.waited,
         questions=() if is_said else turn.questions,
         counters=replace(turn.counters, consecutive_retries=kept),
+    )
+
+
+def _due(turn: Turn, event: e.TurnResumed) -> ModelDue | CompactionDue:
+    """The model, behind a summary where that was asked for."""
+    if event.compact and isinstance(turn.state, WaitingForModel):
+        return CompactionDue(record=turn.state.record, is_asked=True)
+    return ModelDue()
+
+
+def _with_changes(turn: Turn, event: e.TurnResumed) -> Turn:
+    """What was changed stays so for the rest of the turn."""
+    changed = (event.limits, event.model, event.max_output_tokens, event.keep_turns)
+    if not event.compact and all(each is None for each in changed):
+        return turn
+    return replace(
+        turn,
+        limits=event.limits or turn.limits,
+        model=event.model or turn.model,
+        max_output_tokens=event.max_output_tokens or turn.max_output_tokens,
+        keep_turns=turn.keep_turns if event.keep_turns is None else event.keep_turns,
+        is_changed=True,
     )
 
 

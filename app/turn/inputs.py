@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from app.turn.agent import Limits
+from app.turn.changes import NO_CHANGES, Changes
 from app.turn.failures import ModelFailure, RequestRefused
 from app.turn.ids import ActorId, AttemptId, CallId, FailureId, MessageId
 from app.turn.lost_calls import LookedInto
@@ -48,8 +48,7 @@ class RetryModel:
     """`RETRY_MODEL`: send the failed request again."""
 
     failure_id: FailureId
-    model: str | None = None
-    """Called instead of the agent's from here on."""
+    changes: Changes = NO_CHANGES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,11 +63,9 @@ class ContinueNow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resume:
-    """`RESUME`: go on with a paused turn, under other limits where some are given."""
+    """`RESUME`: go on with a paused turn."""
 
-    limits: Limits | None = None
-    model: str | None = None
-    """Called instead of the agent's from here on."""
+    changes: Changes = NO_CHANGES
     is_orphaned: bool = False
     """As of a message: the turn would be paused for that, had anybody taken it over yet."""
 
@@ -221,6 +218,10 @@ class ModelAnswered:
     next_attempt_id: AttemptId
     failure_id: FailureId
     """Used when the answer turns out to be none: empty, or cut with nothing usable."""
+    can_compact: bool = False
+    """As for `ModelGaveUp`: the answer may say that the window is full."""
+    asked: str | None = None
+    """A mark of the model that was asked, and of where; `None` where that is not known."""
     taken_call_ids: AbstractSet[str] = frozenset()
     """Call ids that already stand in the conversation and may not come back."""
     output: ValidOutput | InvalidOutput | None = None
@@ -243,6 +244,12 @@ class ModelGaveUp:
     """What the request is known to have cost all the same."""
     chance: float = 1.0
     """Uniform in [0, 1): the part of the back-off that jitter lets stand."""
+    next_attempt_id: AttemptId | None = None
+    """For what the turn may do about it at once; `None`: nothing more is to begin."""
+    can_compact: bool = False
+    """Whether something was said before the turn that a summary could stand for."""
+    asked: str | None = None
+    """As for `ModelAnswered`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,10 +259,38 @@ class ModelRefused:
     attempt_id: AttemptId
     refusal: RequestRefused
     failure_id: FailureId
-    """Used when the turn waits for it."""
+    """Used where the turn waits instead of failing."""
     text: str = ""
     """What had been received of the answer all the same."""
     reasoning: str = ""
+    next_attempt_id: AttemptId | None = None
+    """As for `ModelGaveUp`."""
+    asked: str | None = None
+    """As for `ModelAnswered`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replaced:
+    """The messages that a summary is to stand for."""
+
+    first: int
+    last: int
+    tokens: int
+    """By the estimate of `app.turn.window`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionEnded:
+    """The request for a summary has ended, or had nothing to ask for."""
+
+    attempt_id: AttemptId
+    replaced: Replaced | None
+    """`None`: nothing was said before that a summary could stand for; nothing was sent."""
+    ending: ModelAnswer | ModelFailure | RequestRefused | None
+    """What came back; `None` where nothing was sent or the call broke in our own code."""
+    next_attempt_id: AttemptId
+    failure_id: FailureId
+    """Used where somebody had asked for it, and it came to nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -355,6 +390,7 @@ Report: TypeAlias = (
     | ModelAnswered
     | ModelGaveUp
     | ModelRefused
+    | CompactionEnded
     | UserAsked
     | StepCrashed
     | ToolsFinished

@@ -1,7 +1,7 @@
 """What has happened to model calls; the part of `app.turn.events` that is about them."""
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from app.turn.failures import FailureRecord
 from app.turn.ids import AttemptId
@@ -42,6 +42,8 @@ class ModelCompleted:
     position: int | None
     message: AssistantMessage | None
     """`None` when the model said nothing that can be stored."""
+    asked: str | None = None
+    """A mark of the model that was asked, and of where."""
     type: Literal["MODEL_COMPLETED"] = "MODEL_COMPLETED"
 
 
@@ -51,6 +53,11 @@ class ModelFailed:
     record: FailureRecord
     usage: Usage = field(default_factory=Usage)
     """Of the request, where its answer came and was none."""
+    then: Literal["fall_back", "compact"] | None = None
+    """What the turn does about it by itself, instead of waiting: ask the next model of its agent,
+    or have its history summed up."""
+    asked: str | None = None
+    """As in `ModelCompleted`."""
     type: Literal["MODEL_FAILED"] = "MODEL_FAILED"
 
 
@@ -78,3 +85,51 @@ class OutputReady:
     output: str
     """As JSON text."""
     type: Literal["OUTPUT_READY"] = "OUTPUT_READY"
+
+
+# --- The history, summed up -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionStarted:
+    """The model is asked to sum up what was said before the turn."""
+
+    attempt_id: AttemptId
+    model_attempt: int
+    type: Literal["COMPACTION_STARTED"] = "COMPACTION_STARTED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextCompacted:
+    """From here on a summary stands in requests for the messages of these places."""
+
+    attempt_id: AttemptId
+    first: int
+    last: int
+    summary: str
+    replaced_tokens: int
+    """Of the messages, by the estimate of `app.turn.window`."""
+    summary_tokens: int
+    usage: Usage = field(default_factory=Usage)
+    type: Literal["CONTEXT_COMPACTED"] = "CONTEXT_COMPACTED"
+
+
+CompactionProblem: TypeAlias = Literal[
+    "model_failed", "malformed", "empty", "not_smaller", "nothing_to_compact", "cancelled"
+]
+"""Why there is no summary."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionFailed:
+    """The history stays as it was."""
+
+    attempt_id: AttemptId
+    reason: CompactionProblem
+    detail: str = ""
+    """For operators: the provider's own words, redacted."""
+    usage: Usage = field(default_factory=Usage)
+    type: Literal["COMPACTION_FAILED"] = "COMPACTION_FAILED"
+
+
+CompactionEvent: TypeAlias = CompactionStarted | ContextCompacted | CompactionFailed

@@ -12,6 +12,8 @@ from app.turn.ids import AttemptId
 from app.turn.state import Turn
 from app.turn.states import (
     CallingModel,
+    Compacting,
+    CompactionDue,
     ModelDue,
     Ready,
     RetryScheduled,
@@ -23,7 +25,7 @@ from app.turn.states import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallModel:
-    """Begin a model call."""
+    """Begin a model call, be it for a summary."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,11 +53,15 @@ Step: TypeAlias = CallModel | RunTools | RecoverLostStep | Rest
 def next_step(turn: Turn, *, at: datetime) -> Step:
     """The next step of a turn that nobody is working on."""
     match turn.state:
-        case Ready(held=False) | ModelDue():
+        case Ready(held=False) | ModelDue() | CompactionDue():
             return CallModel()
         case ToolsDue():
             return RunTools()
-        case CallingModel(attempt_id=attempt_id) | RunningTools(attempt_id=attempt_id):
+        case (
+            CallingModel(attempt_id=attempt_id)
+            | Compacting(attempt_id=attempt_id)
+            | RunningTools(attempt_id=attempt_id)
+        ):
             return RecoverLostStep(attempt_id=attempt_id)
         case RetryScheduled(due_at=due_at):
             return CallModel() if at >= due_at else Rest(until=due_at)

@@ -17,42 +17,42 @@ CANCEL                    nothing of it runs, so it ends at once
 from dataclasses import replace
 
 from app.turn.state import Turn
-from app.turn.states import CallingModel, ModelDue, Paused, RunningTools, State, ToolsDue
+from app.turn.states import (CallingModel, Compacting, CompactionDue, ModelDue, Paused, RunningTools, State, ToolsDue)
 from app.turn.status import PauseCause
 
 CRASHES = frozenset({PauseCause.CRASH, PauseCause.CRASH_LOOP})
 """Causes of a pause that leave a step as it was lost."""
 
 
-def lost_step(turn: Turn) -> CallingModel | RunningTools | None:
+def lost_step(turn: Turn) -> CallingModel | Compacting | RunningTools | None:
     """The step that a pause keeps for its recovery; its calls are the paused turn's."""
     match turn.state:
-        case CallingModel() as calling:
-            return replace(calling, has_crashed=True)
+        case CallingModel() | Compacting() as asking:
+            return replace(asking, has_crashed=True)
         case RunningTools() as running:
             return replace(running, calls=(), has_crashed=True)
         case _:
             return None
 
 
-def has_lost_text(lost: CallingModel | RunningTools | None) -> bool:
+def has_lost_text(lost: CallingModel | Compacting | RunningTools | None) -> bool:
     """Whether text is stored of the answer that was lost."""
     return isinstance(lost, CallingModel) and lost.text_stored > 0
 
 
 def has_crashed(state: State) -> bool:
     """Whether the step in flight is one that a pause has kept: only its recovery is news."""
-    return isinstance(state, CallingModel | RunningTools) and state.has_crashed
+    return isinstance(state, CallingModel | Compacting | RunningTools) and state.has_crashed
 
 
-def still_lost(state: State, due: ToolsDue | ModelDue) -> State:
+def still_lost(state: State, due: ToolsDue | ModelDue | CompactionDue) -> State:
     """Where a turn goes on from `state`: at the step that was lost, or at what is due.
 
     A round all of whose calls were answered meanwhile has nothing left that could be lost.
     """
     match (state, due):
-        case (Paused(lost=CallingModel() as calling), ModelDue()):
-            return calling
+        case (Paused(lost=(CallingModel() | Compacting()) as asking), ModelDue() | CompactionDue()):
+            return asking
         case (Paused(lost=RunningTools() as running), ToolsDue(calls=calls)):
             return replace(running, calls=calls)
         case _:

@@ -17,7 +17,7 @@ from app.turn.evolve import advance
 from app.turn.partial import cut_off
 from app.turn.resume_notices import told_to_begin_again
 from app.turn.state import Turn
-from app.turn.states import CallingModel, RunningTools
+from app.turn.states import CallingModel, Compacting, RunningTools
 from app.turn.status import LostTo
 from app.turn.steps import failed, then_begin
 from app.turn.transcript import UNFINISHED
@@ -25,7 +25,7 @@ from app.turn.transcript import UNFINISHED
 
 def step_lost(
     turn: Turn,
-    state: CallingModel | RunningTools,
+    state: CallingModel | Compacting | RunningTools,
     given: i.StepLost,
     agent: Agent,
     *,
@@ -34,6 +34,8 @@ def step_lost(
     """What becomes of whatever step it is."""
     if isinstance(state, CallingModel):
         return model_call_lost(turn, state, given, agent, at=at)
+    if isinstance(state, Compacting):
+        return compaction_lost(turn, state, given, agent, at=at)
     return tools_lost(turn, state, given, agent, at=at)
 
 
@@ -63,6 +65,16 @@ def _kept(
     )
 
 
+def compaction_lost(
+    turn: Turn, state: Compacting, given: i.StepLost, agent: Agent, *, at: datetime
+) -> tuple[e.Event, ...]:
+    """The summary is asked for again: nothing of it was stored, and it changes nothing else."""
+    recovered = e.StepRecovered(
+        attempt_id=state.attempt_id, recovery="CALL_MODEL", cause=lost_to(state, given)
+    )
+    return _then_begin(turn, (recovered,), given, agent, at)
+
+
 def tools_lost(
     turn: Turn, state: RunningTools, given: i.StepLost, agent: Agent, *, at: datetime
 ) -> tuple[e.Event, ...]:
@@ -80,7 +92,7 @@ def tools_lost(
     return _then_begin(turn, events, given, agent, at)
 
 
-def lost_to(state: CallingModel | RunningTools, given: i.StepLost) -> LostTo | None:
+def lost_to(state: CallingModel | Compacting | RunningTools, given: i.StepLost) -> LostTo | None:
     """What the step was lost to; a pause in between does not make a death a shutdown.
 
     `None`: its worker is there, and has ended it.

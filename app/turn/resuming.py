@@ -1,12 +1,14 @@
 """How a turn that waits goes on, and how a command is refused that is for another state."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from app.turn import events as e
 from app.turn.agent import Agent
 from app.turn.begin_tools import has_due
-from app.turn.errors import Rejected, TurnNotBlocked, TurnTerminal, WrongCommand
+from app.turn.changes import Changes, is_fitting
+from app.turn.errors import AnswerInvalid, Rejected, TurnNotBlocked, TurnTerminal, WrongCommand
 from app.turn.evolve import advance
 from app.turn.ids import CallId
 from app.turn.state import Turn
@@ -43,6 +45,34 @@ def resumed_if_due(
     if not has_due(advance(turn, events), agent, at=at):
         return events
     return (*events, resumed(turn, command, at=at, correlation_id=correlation_id))
+
+
+def changed(turn: Turn, going_on: e.TurnResumed, changes: Changes) -> e.TurnResumed:
+    """`going_on` with these changes (T60, C15 to C17).
+
+    Raises:
+        AnswerInvalid: one of them cannot help where the turn stands.
+    """
+    for name in changes.names:
+        if not is_fitting(turn, name):
+            raise AnswerInvalid(turn, f"changes.{name}: it {_why_not(turn)}")
+    return replace(
+        going_on,
+        limits=changes.limits,
+        model=changes.model,
+        max_output_tokens=changes.max_output_tokens,
+        keep_turns=changes.keep_turns,
+        compact=changes.compact,
+    )
+
+
+def _why_not(turn: Turn) -> str:
+    failure = turn.current_failure
+    if failure is None:
+        return f"changes nothing for a turn that is {turn.status}"
+    phase = failure.failure.token_limit_phase
+    kind = failure.failure.type if phase is None else f"{failure.failure.type} ({phase})"
+    return f"does not help with {kind}; leave it out"
 
 
 def does_not_fit(turn: Turn, command: str) -> Rejected:

@@ -3,10 +3,10 @@
 `status` and `cursor` are properties of the state, so they can never disagree with it.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from app.turn.agent import Agent, Limits
+from app.turn.agent import Agent, HistoryWindow, Limits
 from app.turn.counters import Counters
 from app.turn.failures import FailureKind, FailureRecord
 from app.turn.ids import AttemptId, Identity, TurnId
@@ -15,6 +15,7 @@ from app.turn.queued_input import QueuedInput
 from app.turn.states import (
     CallingModel,
     Cancelled,
+    Compacting,
     Completed,
     Failed,
     LimitReached,
@@ -72,6 +73,18 @@ class Turn:
     """The turn whose history it goes on with, where no message of a user has opened it."""
     model: str | None = None
     """Instead of its agent's, once a resume has named another (C17)."""
+    max_output_tokens: int | None = None
+    """Of each answer from here on, once somebody has said so."""
+    keep_turns: int | None = None
+    """Instead of its agent's window: so many turns before it go into its requests."""
+    fallback: int = 0
+    """Which of its agent's models is asked: 0 its own, else so far down its list of fallbacks."""
+    is_changed: bool = False
+    """Model, limits or history were changed, and no answer has shown since that they will do."""
+    asked: str | None = None
+    """A mark of the model, and of where it was asked, when that last answered or failed."""
+    has_compacted: bool = False
+    """The history was summed up, or could not be, since the last answer or command."""
     told_at: int | None = None
     """The place of the last notice that told its model to write an answer again."""
     partial_at: int | None = None
@@ -93,6 +106,18 @@ class Turn:
     def limits_under(self, agent: Agent) -> Limits:
         """The limits that hold for this turn."""
         return self.limits or agent.limits
+
+    def model_under(self, agent: Agent) -> str | None:
+        """The model it asks now; `None` for whatever the settings name."""
+        if self.model is not None:
+            return self.model
+        return agent.fallbacks[self.fallback - 1] if self.fallback else agent.model
+
+    def window_under(self, agent: Agent) -> HistoryWindow:
+        """How much of what was said before it goes into its requests."""
+        if self.keep_turns is None:
+            return agent.history
+        return replace(agent.history, turns=self.keep_turns)
 
     @property
     def status(self) -> Status:
@@ -167,7 +192,11 @@ class Turn:
     def attempt_in_flight(self) -> AttemptId | None:
         """The step that is begun and not ended, if there is one."""
         match self.state:
-            case CallingModel(attempt_id=attempt_id) | RunningTools(attempt_id=attempt_id):
+            case (
+                CallingModel(attempt_id=attempt_id)
+                | Compacting(attempt_id=attempt_id)
+                | RunningTools(attempt_id=attempt_id)
+            ):
                 return attempt_id
             case _:
                 return None

@@ -1,15 +1,17 @@
 """The states of a turn: one class each, each holding exactly what that state knows.
 
 `status` and `cursor` are properties of the state, so they can never disagree with it. A state
-belongs to the status RUNNING in four forms, which differ in what has been *begun*:
+belongs to the status RUNNING in six forms, which differ in what has been *begun*:
 
-    ModelDue      the next thing is a model call; none is begun
-    CallingModel  a model call is begun, its begin mark is stored
-    ToolsDue      the next thing is to run tools; none is begun
-    RunningTools  at least one tool is begun
+    ModelDue       the next thing is a model call; none is begun
+    CallingModel   a model call is begun, its begin mark is stored
+    CompactionDue  the next thing is to have the history summed up; that is not begun
+    Compacting     it is begun: the model is asked for a summary
+    ToolsDue       the next thing is to run tools; none is begun
+    RunningTools   at least one tool is begun
 
-Whoever picks up a turn in `CallingModel` or `RunningTools` without having begun that step itself
-knows that the step is lost (`app.turn.recovery`).
+Whoever picks up a turn in `CallingModel`, `Compacting` or `RunningTools` without having begun that
+step itself knows that the step is lost (`app.turn.recovery`).
 """
 
 from dataclasses import dataclass, field
@@ -48,6 +50,26 @@ class CallingModel:
     has_crashed: bool = False
     """Its worker has died, and the turn was paused for that before it went on."""
     kind: Literal["calling_model"] = "calling_model"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionDue:
+    """A request was longer than its model's window; what was said before is to be summed up."""
+
+    record: FailureRecord
+    is_asked: bool = False
+    """Somebody has asked for it, so that the failure is no longer the one that is waited for."""
+    kind: Literal["compaction_due"] = "compaction_due"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compacting:
+    attempt_id: AttemptId
+    record: FailureRecord
+    is_asked: bool = False
+    has_crashed: bool = False
+    """As of a model call."""
+    kind: Literal["compacting"] = "compacting"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +184,7 @@ class Paused:
     calls: tuple[OpenCall, ...] = ()
     """Calls without a result; none of them is in flight."""
     text_kept: bool = False  # of the answer that the pause has cut off
-    lost: CallingModel | RunningTools | None = None
+    lost: CallingModel | Compacting | RunningTools | None = None
     """The step whose worker has died; it is recovered once the turn goes on. Its calls are those
     above."""
     kind: Literal["paused"] = "paused"
@@ -201,7 +223,7 @@ class LimitReached:
     kind: Literal["limit_reached"] = "limit_reached"
 
 
-Running: TypeAlias = ModelDue | CallingModel | ToolsDue | RunningTools
+Running: TypeAlias = ModelDue | CallingModel | CompactionDue | Compacting | ToolsDue | RunningTools
 Blocked: TypeAlias = (
     RetryScheduled
     | ToolRetryScheduled
@@ -219,7 +241,14 @@ def status_of(state: State) -> Status:  # noqa: C901, PLR0912 - it only routes
     match state:
         case Ready():
             return Status.READY
-        case ModelDue() | CallingModel() | ToolsDue() | RunningTools():
+        case (
+            ModelDue()
+            | CallingModel()
+            | CompactionDue()
+            | Compacting()
+            | ToolsDue()
+            | RunningTools()
+        ):
             return Status.RUNNING
         case RetryScheduled() | ToolRetryScheduled():
             return Status.RETRY_SCHEDULED

@@ -16,7 +16,7 @@ from app.turn.judging import NOTHING_JUDGED, Judged
 from app.turn.limits import Broken, broken_limit
 from app.turn.questions import asking
 from app.turn.state import Turn
-from app.turn.states import ToolsDue
+from app.turn.states import CompactionDue, ToolsDue
 from app.turn.status import Cursor, LimitName, PauseCause
 from app.turn.steering import steered
 from app.turn.transcript import InterruptionReason
@@ -53,6 +53,8 @@ def begin_next(
         return _begin_tools(after, agent, attempt_id, judged, at=at)
     if after.questions:
         return (*heard, *asking(after, agent.wait, at=at))
+    if isinstance(after.state, CompactionDue):
+        return (*heard, *_begin_compaction(after, attempt_id))
     return (*heard, *_begin_model(after, agent, attempt_id))
 
 
@@ -78,6 +80,12 @@ def _begin_model(turn: Turn, agent: Agent, attempt_id: AttemptId) -> tuple[e.Eve
         model_attempt=turn.counters.model_attempts + 1,
         remaining_iterations=remaining_iterations(turn, turn.limits_under(agent)),
     )
+    return (_step_started(turn), started)
+
+
+def _begin_compaction(turn: Turn, attempt_id: AttemptId) -> tuple[e.Event, ...]:
+    attempt = turn.counters.model_attempts + 1
+    started = e.CompactionStarted(attempt_id=attempt_id, model_attempt=attempt)
     return (_step_started(turn), started)
 
 

@@ -14,7 +14,7 @@ CASES = frozenset(
         *range(73, 136),
         *range(136, 139),
         *range(140, 144),
-        148,
+        *range(146, 149),
     }
 )
 """Those of the turn machine, its commands and its limits."""

@@ -193,6 +193,8 @@ def test_behind_any_other_answer_a_word_is_put(last: Message) -> None:
         "content": [{"type": "text", "text": "Go on."}],
     }
     assert fault(body) is None
+
+
 def test_the_length_of_an_answer_is_bounded_whatever_its_provider_is_configured_with() -> None:
     bounded = replace(a_request(user("hello")), max_output_tokens=99)
 

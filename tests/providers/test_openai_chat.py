@@ -184,7 +184,7 @@ async def test_a_round_of_tools_is_asked_for_and_its_results_are_sent_back(
 def test_the_length_of_an_answer_is_bounded_under_the_name_that_its_provider_takes(
     base_url: str, fields: dict[str, object], name: str
 ) -> None:
-    chat = OpenAiChat(http=httpx.AsyncClient(), base_url=base_url, extra_body=fields)
+    chat = OpenAiChat(http=new_client(), base_url=base_url, extra_body=fields)
     bounded = replace(a_request(), max_output_tokens=99)
 
     body = json.loads(chat.request_body(bounded))

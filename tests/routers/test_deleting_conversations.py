@@ -63,6 +63,13 @@ async def an_eventful_turn(stage: Stage, conversation: str) -> dict[str, Any]:
         turn["turnId"],
         conversation,
     )
+    await stage.rig.rows(
+        "INSERT INTO context_summaries (turn_id, model_attempt, tenant_id, conversation_id, "
+        "first_position, last_position, hidden, body, created_at) "
+        "VALUES ($1, 1, 'default', $2, 0, 0, '{}', 'What they spoke of.', now())",
+        turn["turnId"],
+        conversation,
+    )
     return await stage.rig.service.turn(turn["turnId"])
 
 

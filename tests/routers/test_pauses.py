@@ -6,8 +6,9 @@ from typing import Any, cast
 import pytest
 
 from app.ports import Scope, StoredTurn, TurnStore
-from app.services.turns import resume_under
+from app.services.turns import resume_with
 from app.turn.ids import TurnId
+from app.turn.inputs import Resume
 from tests.http.rig import Rig, assert_problem, unchanged
 from tests.support.bench import CALLER as OPERATOR
 
@@ -123,7 +124,7 @@ async def test_of_two_operators_who_change_limits_neither_undoes_the_other(rig: 
     await rig.post(f"{one}/pause")
 
     late = replace(services, turns=cast("TurnStore", _LateTurns(services.turns, seen)))
-    done = await resume_under(late, OPERATOR, turn_id, {"max_iterations": 7})
+    done = await resume_with(late, OPERATOR, turn_id, Resume(), {"max_iterations": 7})
 
     limits = done.stored.turn.limits
     assert limits is not None

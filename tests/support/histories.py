@@ -19,6 +19,8 @@
 20. A partial message is what its attempt has written, all of it and nothing else; it has an error,
     is no turn's answer, and something is said behind it before the model is called.
 21. In a row at most five answers that paused are gone on with, and two that were empty.
+22. The history is summed up once between two answers or commands, by a summary that says something
+    and is smaller than what it stands for, and never the turn itself.
 
 Of calls that wait for somebody (`tests.support.call_histories`):
 
@@ -62,7 +64,7 @@ from tests.support.call_histories import check_calls
 
 @dataclass(slots=True)
 class Watch:
-    """Rules 1 to 19 over a journal that grows: what has been looked at is not looked at again."""
+    """Rules 1 to 20 over a journal that grows: what has been looked at is not looked at again."""
 
     folded: Turn | None = None
     seen: int = 0
@@ -81,7 +83,7 @@ class Watch:
 
 
 def check_journal(events: Sequence[Event], turn: Turn) -> None:
-    """Rules 1 to 19 over a whole journal."""
+    """Rules 1 to 20 over a whole journal."""
     Watch().check(events, turn)
 
 
@@ -95,6 +97,7 @@ def _check_rules(events: Sequence[Event], turn: Turn) -> None:
     _check_not_started(events)
     _check_output(events, turn)
     _check_hold(events)
+    _check_compactions(events)
     _check_questions(events, turn)
     _check_queue(events, turn)
     _check_partial(events, turn)
@@ -257,12 +260,40 @@ def _check_queue(events: Sequence[Event], turn: Turn) -> None:
     assert list(waiting) == [queued.message.message_id for queued in turn.queue]
 
 
+_SPENDS = (
+    e.ModelCompleted | e.ModelFailed | e.ModelStopped | e.ContextCompacted | e.CompactionFailed
+)
+
+
+def _check_compactions(events: Sequence[Event]) -> None:
+    is_spent = False
+    first = events[0].first_position if isinstance(events[0], e.TurnStarted) else 0
+    for event, then in pairwise(events):
+        match event:
+            case e.CompactionStarted():
+                assert not is_spent, "summed up again, and nothing has changed"
+            case e.ContextCompacted(first=begin, last=end):
+                assert 0 <= begin <= end < first, "the running turn was summed up"
+                assert event.summary_tokens < event.replaced_tokens
+                assert event.summary.strip()
+                assert then.type == "STEP_COMPLETED"
+                is_spent = True
+            case e.CompactionFailed():
+                is_spent = True
+            case e.ModelCompleted():
+                is_spent = False
+            case e.TurnResumed(command_type=command) if command != "RETRY":
+                is_spent = False
+            case _:
+                pass
+
+
 def _check_counters(events: Sequence[Event], turn: Turn) -> None:
     def count(*kinds: type[Event]) -> int:
         return sum(isinstance(event, kinds) for event in events)
 
     counters = turn.counters
-    assert counters.model_attempts == count(e.ModelStarted)
+    assert counters.model_attempts == count(e.ModelStarted, e.CompactionStarted)
     assert counters.model_successes == count(e.ModelCompleted)
     assert counters.model_failures == count(e.ModelFailed)
     of_the_model = [
@@ -272,9 +303,7 @@ def _check_counters(events: Sequence[Event], turn: Turn) -> None:
     ]
     assert counters.retries == len(of_the_model) + count(e.ToolAttemptFailed)
     assert counters.steps == count(e.StepStarted)
-    spent = [
-        x.usage for x in events if isinstance(x, e.ModelCompleted | e.ModelFailed | e.ModelStopped)
-    ]
+    spent = [x.usage for x in events if isinstance(x, _SPENDS)]
     assert (turn.usage.input_tokens or 0) == sum(usage.input_tokens or 0 for usage in spent)
     assert (turn.usage.output_tokens or 0) == sum(usage.output_tokens or 0 for usage in spent)
 

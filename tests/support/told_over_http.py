@@ -20,6 +20,8 @@ from app.routers.message_schemas import content_output
 from app.services.answers import schema_of
 from app.turn import inputs as i
 from app.turn.actions import actions
+from app.turn.agent import Agent
+from app.turn.changes import Changes
 from app.turn.decide import decide
 from app.turn.effects import brought
 from app.turn.errors import Rejected, TurnTerminal, WaitExpired
@@ -73,8 +75,9 @@ class ToldOverHttp(Told):
     @override
     def tell(self, given: i.Input) -> Self:
         self.world.now[0] = self.at
+        given = _of_the_form(_merged(given, self.turn, self.agent), self.turn)
         self._with_a_worker_or_without(given)
-        before, given = self.turn, _of_the_form(given, self.turn)
+        before = self.turn
         expected = _decided(self, given)
         if isinstance(given, i.PostMessage):
             self._check_foreseen(given, expected)
@@ -237,7 +240,13 @@ class ToldOverHttp(Told):
 def _of_its_own(given: i.Input, turn: Turn) -> i.Input:
     """The same with the failure's id as no other turn has it."""
     match given:
-        case i.ModelGaveUp() | i.ModelAnswered() | i.RetryModel():
+        case (
+            i.ModelGaveUp()
+            | i.ModelAnswered()
+            | i.ModelRefused()
+            | i.CompactionEnded()
+            | i.RetryModel()
+        ):
             own = FailureId(f"{turn.identity.turn_id}-{given.failure_id}")
             return replace(given, failure_id=own)
         case _:
@@ -269,6 +278,39 @@ def _of_the_form(given: i.Input, turn: Turn) -> i.Input:
     return replace(given, data=replace(given.data, schema=schema))
 
 
+def _merged(given: i.Input, turn: Turn, agent: Agent) -> i.Input:
+    """Limits over HTTP are those that are changed; the others stay as they are.
+
+    Of a paused turn nothing else is changed there.
+    """
+    if isinstance(given, i.Resume):
+        given = replace(given, changes=Changes(limits=given.changes.limits))
+    if not isinstance(given, i.RetryModel | i.Resume) or given.changes.limits is None:
+        return given
+    iterations = given.changes.limits.max_iterations
+    limits = replace(turn.limits_under(agent), max_iterations=iterations)
+    return replace(given, changes=replace(given.changes, limits=limits))
+
+
+def _resume(given: i.RetryModel | i.Resume) -> dict[str, object]:
+    if isinstance(given, i.RetryModel) and not given.changes.names:
+        return {"failureId": given.failure_id}
+    body: dict[str, object] = {"command": "RESUME"}
+    if isinstance(given, i.RetryModel):
+        body = {"command": "RETRY_MODEL", "failureId": given.failure_id}
+    changes, said = given.changes, dict[str, object]()
+    for name, value in (
+        ("model", changes.model),
+        ("maxOutputTokens", changes.max_output_tokens),
+        ("compact", changes.compact or None),
+        ("keepTurns", changes.keep_turns),
+        ("limits", changes.limits and {"maxIterations": changes.limits.max_iterations}),
+    ):
+        if value is not None:
+            said[name] = value
+    return body | ({"changes": said} if said else {})
+
+
 def _address(  # noqa: C901 - it only routes
     given: i.Request, turn: Turn, conversation_id: str
 ) -> tuple[str, object]:
@@ -280,14 +322,12 @@ def _address(  # noqa: C901 - it only routes
             return f"/conversations/{conversation_id}/messages", said
         case i.Withdraw(message_id=message_id):
             return f"/conversations/{conversation_id}/queue/{message_id}", None
-        case i.RetryModel(failure_id=failure_id):
-            return f"{one}/resume", {"failureId": failure_id}
+        case i.RetryModel() | i.Resume():
+            return f"{one}/resume", _resume(given)
         case i.Retry():
             return f"{one}/resume", {"command": "RETRY"}
         case i.ContinueNow():
             return f"{one}/resume", {"command": "CONTINUE"}
-        case i.Resume():
-            return f"{one}/resume", {"command": "RESUME"}
         case i.Replan(message=message):
             body = {"command": "REPLAN_WITH_MESSAGE", "message": _said(message)}
             return f"{one}/resume", body

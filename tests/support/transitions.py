@@ -6,10 +6,12 @@ from typing import TypeAlias
 
 from app.turn import inputs as i
 from app.turn.agent import Limits, RetryPolicy
+from app.turn.changes import Changes
 from app.turn.decide import decide
 from app.turn.decide_queue import MOST_QUEUED
 from app.turn.errors import Rejected
 from app.turn.evolve import advance
+from app.turn.failures import FailureType, ModelFailure
 from app.turn.ids import ActorId, CallId, FailureId, MessageId
 from app.turn.lost_calls import FoundDone
 from app.turn.state import Turn
@@ -27,11 +29,13 @@ from tests.support.turns import (
     BARRING,
     FITS,
     FLAKY,
+    LONG_AGO,
     MAIL,
     MISFITS,
     OVERLOADED,
     QUOTA,
     REFUSED,
+    TOO_LONG,
     WIRE,
     WRITES,
     Told,
@@ -47,6 +51,16 @@ Given: TypeAlias = Callable[[Told], i.Input]
 
 def _retrying() -> Told:
     return Told(an_agent(retry=RetryPolicy(max_retries=1)))
+
+
+def _falling_back() -> Told:
+    every = frozenset(FailureType)
+    agent = replace(an_agent(), fallbacks=("other/large",), fallback_on=every)
+    return Told(agent, first_position=10)
+
+
+def _lost(told: Told) -> Told:
+    return told.tell(i.StepLost(attempt_id=told.attempt, next_attempt_id=None))
 
 
 def _flaky() -> Told:
@@ -138,6 +152,34 @@ STATES: Mapping[str, Callable[[], Told]] = {
     "WAITING_FOR_MODEL, text of the answer is kept": lambda: (
         Told().begun().gave_up(OVERLOADED, text="Once")
     ),
+    "WAITING_FOR_MODEL, of a token limit": lambda: Told().begun().gave_up(TOO_LONG),
+    "RUNNING, a model call is begun, of a model with a fallback": lambda: _falling_back().begun(),
+    "RUNNING, a model call is begun, of the last fallback": lambda: (
+        _falling_back().begun().gave_up(OVERLOADED)
+    ),
+    "RUNNING, a summary is due": lambda: (
+        Told(first_position=10).begun().gave_up(TOO_LONG).retried(changes=Changes(compact=True))
+    ),
+    "RUNNING, a summary is due, cancellation asked for": lambda: (
+        Told(first_position=10)
+        .begun()
+        .gave_up(TOO_LONG)
+        .retried(changes=Changes(compact=True))
+        .cancelled()
+    ),
+    "RUNNING, a summary was lost": lambda: _lost(
+        Told(first_position=10).begun().gave_up(TOO_LONG, can_compact=True)
+    ),
+    "RUNNING, a summary is begun": lambda: (
+        Told(first_position=10).begun().gave_up(TOO_LONG, can_compact=True)
+    ),
+    "RUNNING, a summary is begun that was asked for": lambda: (
+        Told(first_position=10)
+        .begun()
+        .gave_up(TOO_LONG)
+        .retried(changes=Changes(compact=True))
+        .begun()
+    ),
     "WAITING_FOR_USER": lambda: (
         Told().begun().answered(an_answer("", a_call("A"))).finished("A", question="where to?")
     ),
@@ -193,6 +235,17 @@ def _gave_up(told: Told) -> i.Input:
         failure=OVERLOADED,
         failure_id=FailureId("f9"),
         text=told.written[0],
+        next_attempt_id=told.draw(),
+    )
+
+
+def _summed_up(ending: ModelAnswer | ModelFailure) -> Given:
+    return lambda told: i.CompactionEnded(
+        attempt_id=told.attempt,
+        replaced=LONG_AGO if min(told.transcript) > LONG_AGO.last else None,
+        ending=ending,
+        next_attempt_id=told.draw(),
+        failure_id=FailureId("f9"),
     )
 
 
@@ -243,6 +296,12 @@ INPUTS: Mapping[str, Given] = {
     ),
     "withdraw": lambda _: i.Withdraw(message_id=MessageId("m9")),
     "RETRY_MODEL, current failure": lambda told: i.RetryModel(failure_id=_current(told.turn)),
+    "RETRY_MODEL, of another model": lambda told: i.RetryModel(
+        failure_id=_current(told.turn), changes=Changes(model="other/large")
+    ),
+    "RETRY_MODEL, behind a summary": lambda told: i.RetryModel(
+        failure_id=_current(told.turn), changes=Changes(compact=True)
+    ),
     "RETRY_MODEL, another failure": lambda _: i.RetryModel(failure_id=FailureId("other")),
     "RETRY": lambda _: i.Retry(),
     "CONTINUE": lambda _: i.ContinueNow(),
@@ -293,11 +352,29 @@ INPUTS: Mapping[str, Given] = {
     "worker: answer that paused": _answered(an_answer("Once", stop=StopReason.PAUSED)),
     "worker: answer that was cut": _answered(an_answer("Once", stop=StopReason.MAX_OUTPUT)),
     "worker: model failure": _gave_up,
+    "worker: request too long, there is a history": lambda told: i.ModelGaveUp(
+        attempt_id=told.attempt,
+        failure=TOO_LONG,
+        failure_id=FailureId("f9"),
+        next_attempt_id=told.draw(),
+        can_compact=True,
+    ),
     "worker: request refused": lambda told: i.ModelRefused(
         attempt_id=told.attempt,
         refusal=REFUSED,
         failure_id=FailureId("f9"),
         text=told.written[0],
+        next_attempt_id=told.draw(),
+    ),
+    "worker: summary": _summed_up(an_answer("They spoke.")),
+    "worker: summary, blank": _summed_up(an_answer(" ")),
+    "worker: summary failed": _summed_up(OVERLOADED),
+    "worker: nothing to sum up": lambda told: i.CompactionEnded(
+        attempt_id=told.attempt,
+        replaced=None,
+        ending=None,
+        next_attempt_id=told.draw(),
+        failure_id=FailureId("f9"),
     ),
     "worker: tool ended": _finished(Outcome.COMPLETED),
     "worker: tool failed": _finished(Outcome.ERROR),

@@ -20,10 +20,11 @@ from app.turn.agent import (
     ToolSpec,
     WaitPolicy,
 )
+from app.turn.changes import NO_CHANGES, Changes
 from app.turn.decide import decide
 from app.turn.events import Event
 from app.turn.evolve import advance, fold
-from app.turn.failures import FailureType, ModelFailure, RequestRefused
+from app.turn.failures import FailureType, ModelFailure, RequestRefused, TokenLimitPhase
 from app.turn.ids import (
     ActorId,
     AgentId,
@@ -68,12 +69,20 @@ from app.turn.waits import (
 
 AMY = ActorId("amy")
 NOON = datetime(2026, 8, 1, 12, tzinfo=UTC)
+TOO_LONG = ModelFailure(
+    type=FailureType.TOKEN_LIMIT_EXCEEDED,
+    message="too long",
+    retryable=False,
+    token_limit_phase=TokenLimitPhase.INPUT_CONTEXT,
+)
 QUOTA = ModelFailure(type=FailureType.QUOTA_EXCEEDED, message="no credit", retryable=False)
 OVERLOADED = ModelFailure(type=FailureType.OVERLOADED, message="busy", retryable=True)
 FITS = i.ValidOutput(value='{"total":3}')
 MISFITS = i.InvalidOutput(problem="- total: Field required")
 REFUSED = RequestRefused(message="not this", http_status=400)
 
+LONG_AGO = i.Replaced(first=0, last=9, tokens=1_000)
+"""What was said before a turn whose first place is 10."""
 TWICE = RetryPolicy(max_retries=2)
 READS = ToolSpec(name="look_up", description="", parameters="{}", effect=Effect.READS)
 IDEMPOTENT = ToolSpec(name="book", description="", parameters="{}", effect=Effect.IDEMPOTENT)
@@ -295,7 +304,13 @@ class Told:
         return self.tell(i.ModelWrote(attempt_id=self.attempt, text=text, reasoning=reasoning))
 
     def gave_up(
-        self, failure: ModelFailure, *, failure_id: str = "f1", text: str = "", chance: float = 1
+        self,
+        failure: ModelFailure,
+        *,
+        failure_id: str = "f1",
+        text: str = "",
+        chance: float = 1,
+        can_compact: bool = False,
     ) -> Self:
         return self.tell(
             i.ModelGaveUp(
@@ -304,17 +319,38 @@ class Told:
                 failure_id=FailureId(failure_id),
                 text=text,
                 chance=chance,
+                next_attempt_id=self.draw(),
+                can_compact=can_compact,
             )
         )
 
-    def refused(self, *, text: str = "") -> Self:
+    def refused(self, *, failure_id: str = "f1", text: str = "") -> Self:
         """The provider says that the request is wrong, behind so much of an answer."""
         return self.tell(
             i.ModelRefused(
                 attempt_id=self.attempt,
                 refusal=REFUSED,
-                failure_id=FailureId("f1"),
+                failure_id=FailureId(failure_id),
                 text=text,
+                next_attempt_id=self.draw(),
+            )
+        )
+
+    def summed_up(
+        self,
+        ending: ModelAnswer | ModelFailure | RequestRefused | None,
+        *,
+        replaced: i.Replaced | None = LONG_AGO,
+        failure_id: str = "f8",
+    ) -> Self:
+        """The request for a summary has ended."""
+        return self.tell(
+            i.CompactionEnded(
+                attempt_id=self.attempt,
+                replaced=replaced,
+                ending=ending,
+                next_attempt_id=self.draw(),
+                failure_id=FailureId(failure_id),
             )
         )
 
@@ -439,7 +475,7 @@ class Told:
         return self
 
     def resumed(self, limits: Limits | None = None) -> Self:
-        return self.tell(i.Resume(limits=limits))
+        return self.tell(i.Resume(changes=Changes(limits=limits)))
 
     def run(self) -> Self:
         return self.tell(i.Run())
@@ -467,8 +503,8 @@ class Told:
         told.turn = fold(told.last)
         return told
 
-    def retried(self, failure_id: str = "f1") -> Self:
-        return self.tell(i.RetryModel(failure_id=FailureId(failure_id)))
+    def retried(self, failure_id: str = "f1", changes: Changes = NO_CHANGES) -> Self:
+        return self.tell(i.RetryModel(failure_id=FailureId(failure_id), changes=changes))
 
     def branched(self) -> "Told":
         """The same story, to be told on in another way; this one stays as it is."""

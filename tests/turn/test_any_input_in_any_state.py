@@ -26,10 +26,11 @@ from typing_extensions import override
 from app.turn import inputs as i
 from app.turn.actions import Command, actions
 from app.turn.agent import Agent, Limits, RetryPolicy, WaitPolicy
+from app.turn.changes import NO_CHANGES, Changes
 from app.turn.decide import decide
 from app.turn.errors import Rejected
 from app.turn.events import Event, ToolInputReceived
-from app.turn.failures import FailureType, ModelFailure
+from app.turn.failures import FailureType, ModelFailure, RequestRefused, TokenLimitPhase
 from app.turn.ids import AttemptId, CallId, FailureId, MessageId
 from app.turn.lost_calls import Finding, FoundDone, LookedInto
 from app.turn.lost_tools import looked_at
@@ -84,6 +85,9 @@ EVERY_REQUEST: Sequence[i.Request] = (
     i.PostMessage(message=a_message()),
     i.Withdraw(message_id=MessageId("none")),
     i.RetryModel(failure_id=FailureId("current")),
+    i.RetryModel(failure_id=FailureId("current"), changes=Changes(model="other/large")),
+    i.RetryModel(failure_id=FailureId("current"), changes=Changes(compact=True, keep_turns=1)),
+    i.RetryModel(failure_id=FailureId("current"), changes=Changes(max_output_tokens=9)),
     i.RetryModel(failure_id=FailureId("none")),
     i.Retry(),
     i.ContinueNow(),
@@ -103,7 +107,7 @@ EVERY_REQUEST: Sequence[i.Request] = (
     i.PostMessage(message=a_message(), is_orphaned=True, recover_first=True),
     i.Cancel(is_orphaned=True),
 )
-_agents = st.builds(
+waiting_agents = st.builds(
     an_agent,
     retry=st.builds(RetryPolicy, max_retries=st.integers(0, 2)),
     limits=st.builds(
@@ -131,7 +135,10 @@ _agents = st.builds(
 )
 agents = st.builds(
     replace,
-    _agents,
+    waiting_agents,
+    fallbacks=st.sampled_from([(), (), ("other/large", "third/small")]),
+    fallback_on=st.frozensets(st.sampled_from(FailureType)),
+    on_context_full=st.sampled_from(["compact_then_wait", "compact_then_wait", "wait", "fail"]),
     on_invalid_request=st.sampled_from(["fail", "wait"]),
     partial_output=st.sampled_from(["keep", "keep", "drop"]),
     on_truncated=st.sampled_from(["complete", "continue"]),
@@ -175,16 +182,29 @@ failures = st.builds(
     message=st.just(""),
     retryable=st.booleans(),
     withheld_tools=st.sampled_from([(), ("look_up",)]),
+    token_limit_phase=st.sampled_from([None, *TokenLimitPhase]),
 )
 findings = st.sampled_from([None, None, "unknown", "not_done", FoundDone(content="done")])
 questions = st.sampled_from([None, None, None, "which one?"])
 attempts = st.sampled_from(["current", "current", "current", "stale"])
+changes = st.just(NO_CHANGES) | st.builds(
+    Changes,
+    model=st.sampled_from([None, "other/large"]),
+    max_output_tokens=st.sampled_from([None, 9]),
+    compact=st.booleans(),
+    keep_turns=st.sampled_from([None, 0, 2]),
+    limits=st.sampled_from([None, Limits(max_iterations=9)]),
+)
 requests = st.one_of(
     st.builds(i.PostMessage, message=st.builds(a_message)),
-    st.builds(i.RetryModel, failure_id=st.sampled_from(["current", "none"]).map(FailureId)),
+    st.builds(
+        i.RetryModel,
+        failure_id=st.sampled_from(["current", "current", "none"]).map(FailureId),
+        changes=changes,
+    ),
     st.just(i.Retry()),
     st.just(i.ContinueNow()),
-    st.just(i.Resume()),
+    st.builds(i.Resume, changes=changes),
     st.builds(i.Replan, message=st.builds(a_message)),
     st.just(i.Run()),
     st.builds(
@@ -266,7 +286,7 @@ class AnyInputInAnyState(RuleBasedStateMachine):
             if not self._fits(request):
                 self._ask(request)
 
-    @rule(which=st.integers(0, 11))
+    @rule(which=st.integers(0, 13))
     def somebody_does_what_is_offered(self, which: int) -> None:
         fitting = [request for request in EVERY_REQUEST if self._fits(request)]
         if fitting:
@@ -366,16 +386,44 @@ class AnyInputInAnyState(RuleBasedStateMachine):
             )
         )
 
-    @rule(failure=failures, text=st.sampled_from(["", "half"]), attempt=attempts)
-    def the_model_fails(self, failure: ModelFailure, text: str, attempt: str) -> None:
+    @rule(
+        failure=failures,
+        text=st.sampled_from(["", "half"]),
+        attempt=attempts,
+        has_more=st.booleans(),
+    )
+    def the_model_fails(
+        self, failure: ModelFailure, text: str, attempt: str, *, has_more: bool
+    ) -> None:
         self._report(
             i.ModelGaveUp(
                 attempt_id=self._attempt(attempt),
                 failure=failure,
                 failure_id=self._failure_id(),
                 text=self.told.written[0] + text,
+                next_attempt_id=self._draw(),
+                can_compact=has_more and self._replaced() is not None,
             )
         )
+
+    @rule(ending=answers | failures | st.just(REFUSED) | st.none(), attempt=attempts)
+    def a_summary_ends(
+        self, ending: ModelAnswer | ModelFailure | RequestRefused | None, attempt: str
+    ) -> None:
+        self._report(
+            i.CompactionEnded(
+                attempt_id=self._attempt(attempt),
+                replaced=self._replaced(),
+                ending=ending,
+                next_attempt_id=self._draw(),
+                failure_id=self._failure_id(),
+            )
+        )
+
+    def _replaced(self) -> i.Replaced | None:
+        """All that was said before the turn, where there is something."""
+        first = min(self.told.transcript)
+        return i.Replaced(first=0, last=first - 1, tokens=3) if first else None
 
     @rule(more=st.sampled_from([" ", "h", "ello w"]), attempt=attempts)
     def the_model_writes(self, more: str, attempt: str) -> None:
@@ -468,6 +516,7 @@ class AnyInputInAnyState(RuleBasedStateMachine):
                 refusal=REFUSED,
                 failure_id=self._failure_id(),
                 text=text,
+                next_attempt_id=self._draw(),
             )
         )
 
@@ -539,7 +588,7 @@ class AnyInputInAnyState(RuleBasedStateMachine):
     def _named(self, request: i.Request) -> i.Request:
         """With what is the current one, a failure or a call, where that is asked for."""
         if isinstance(request, i.RetryModel) and request.failure_id == "current":
-            return i.RetryModel(failure_id=_current(self.told.turn))
+            return replace(request, failure_id=_current(self.told.turn))
         if isinstance(request, i.UserInput | i.CallCommand) and request.call_id == WAITING:
             waiting = [call.call_id for call in self.told.turn.waiting_calls]
             return replace(request, call_id=next(iter(waiting), CallId("A")))

@@ -170,9 +170,7 @@ def test_case_24_a_fault_of_ours_fails_the_turn_and_closes_its_history() -> None
 
 
 def test_a_request_that_is_wrong_fails_the_turn() -> None:
-    told = Told().begun()
-
-    told.refused()
+    told = Told().begun().refused()
 
     assert told.turn.state == Failed(reason="request_refused")
 

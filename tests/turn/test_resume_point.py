@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.turn import inputs as i
+from app.turn.changes import Changes
 from app.turn.ids import FailureId
 from app.turn.resume_point import (
     NotResumable,
@@ -298,7 +299,7 @@ def test_it_is_told_again_behind_another_half() -> None:
 def test_another_model_holds_from_the_resume_on() -> None:
     told = Told().begun().gave_up(QUOTA)
 
-    told.tell(i.RetryModel(failure_id=FailureId("f1"), model="other/large"))
+    told.tell(i.RetryModel(failure_id=FailureId("f1"), changes=Changes(model="other/large")))
     assert told.turn.model == "other/large"
     told.begun().paused().resumed()
     assert told.turn.model == "other/large"
