@@ -81,9 +81,7 @@ def _withdrawn(turn: Turn) -> tuple[e.Event, ...]:
                 ),
             )
         case Compacting(attempt_id=attempt_id):
-            return (
-                e.StepRecovered(attempt_id=attempt_id, recovery="CALL_MODEL", cause="crash"),
-            )
+            return (e.StepRecovered(attempt_id=attempt_id, recovery="CALL_MODEL", cause="crash"),)
         case RunningTools(attempt_id=attempt_id, calls=calls):
             rules = tuple(e.RecoveredCall(call_id=call.call_id, rule="report") for call in calls)
             return (

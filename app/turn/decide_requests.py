@@ -3,6 +3,7 @@
 All checks come before any event, so a refused request leaves the turn as it was.
 """
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Literal
 

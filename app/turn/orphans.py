@@ -17,7 +17,16 @@ CANCEL                    nothing of it runs, so it ends at once
 from dataclasses import replace
 
 from app.turn.state import Turn
-from app.turn.states import (CallingModel, Compacting, CompactionDue, ModelDue, Paused, RunningTools, State, ToolsDue)
+from app.turn.states import (
+    CallingModel,
+    Compacting,
+    CompactionDue,
+    ModelDue,
+    Paused,
+    RunningTools,
+    State,
+    ToolsDue,
+)
 from app.turn.status import PauseCause
 
 CRASHES = frozenset({PauseCause.CRASH, PauseCause.CRASH_LOOP})
