@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from app.turn.changes import NO_CHANGES, Changes
+from app.turn.compaction_reports import CompactionEnded as CompactionEnded  # noqa: PLC0414
+from app.turn.compaction_reports import Replaced as Replaced  # noqa: PLC0414
 from app.turn.failures import ModelFailure, RequestRefused
 from app.turn.ids import ActorId, AttemptId, CallId, FailureId, MessageId
 from app.turn.lost_calls import LookedInto
@@ -267,30 +269,6 @@ class ModelRefused:
     """As for `ModelGaveUp`."""
     asked: str | None = None
     """As for `ModelAnswered`."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replaced:
-    """The messages that a summary is to stand for."""
-
-    first: int
-    last: int
-    tokens: int
-    """By the estimate of `app.turn.window`."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionEnded:
-    """The request for a summary has ended, or had nothing to ask for."""
-
-    attempt_id: AttemptId
-    replaced: Replaced | None
-    """`None`: nothing was said before that a summary could stand for; nothing was sent."""
-    ending: ModelAnswer | ModelFailure | RequestRefused | None
-    """What came back; `None` where nothing was sent or the call broke in our own code."""
-    next_attempt_id: AttemptId
-    failure_id: FailureId
-    """Used where somebody had asked for it, and it came to nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
