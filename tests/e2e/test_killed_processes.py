@@ -3,7 +3,7 @@
 One for each place of the crash matrix here, its stories in turn; in soak one in every cell.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from app.ports.fault_points import POINTS
 from tests.e2e.conftest import Stage
@@ -31,7 +31,12 @@ def chosen() -> Mapping[str, Sequence[str]]:
 
 
 def test_a_process_is_killed_at_every_place_before_it_or_after_it() -> None:
-    points = {point for points in chosen().values() for point in points}
+    killed = {point for points in chosen().values() for point in points}
+    met = {point for scenario in SCENARIOS for point in points_on_page(scenario)}
 
-    assert {place for place in PLACES if not any(p.startswith(place) for p in points)} == set()
-    assert points <= set(POINTS)
+    assert killed <= set(POINTS)
+    assert places_of(killed) == places_of(met)
+
+
+def places_of(points: Collection[str]) -> set[str]:
+    return {place for place in PLACES if any(point.startswith(place) for point in points)}

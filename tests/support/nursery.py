@@ -85,6 +85,10 @@ class Nursery:
         return child
 
     async def asked(self, order: Mapping[str, object]) -> dict[str, Any]:
+        """The answer to an order; who is cancelled meanwhile does not leave it to the next one."""
+        return await asyncio.shield(self._asked(order))
+
+    async def _asked(self, order: Mapping[str, object]) -> dict[str, Any]:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         async with self._one_at_a_time:
