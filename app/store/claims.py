@@ -154,10 +154,12 @@ class PostgresClaims:
     async def release(self, worker: str, claims: Mapping[TurnId, int]) -> None:
         await self._database.execute(_RELEASE, worker, list(claims), list(claims.values()))
 
+    @around("claim.take", if_any=True)
     async def take(self, worker: str, turn_id: TurnId) -> Claim | None:
         epoch = await self._database.value(_TAKE, worker, self._lease_seconds, turn_id)
         return None if epoch is None else Claim(worker=worker, epoch=epoch)
 
+    @around("claim.release")
     async def lapse(self, turn_id: TurnId, claim: Claim) -> None:
         await self._database.execute(_LAPSE, turn_id, claim.epoch, claim.worker)
 

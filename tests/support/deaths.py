@@ -249,8 +249,9 @@ async def outlived(asking: asyncio.Task[Any], fate: Fate | Doom) -> bool:
 
 
 async def let_claims_run_out(dsn: str) -> None:
-    """As if the lease of every claim had passed."""
+    """As if the lease of every claim had passed, and all that a turn is left alone for then."""
     await query(
         dsn,
-        "UPDATE turns SET claimed_until = clock_timestamp() WHERE claimed_until IS NOT NULL",
+        "UPDATE turns SET claimed_until = clock_timestamp() - interval '1 hour' "
+        "WHERE claimed_until IS NOT NULL",
     )
