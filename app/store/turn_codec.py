@@ -6,22 +6,24 @@ the journal is read.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, fields
 from typing import Annotated, Any
 
 import orjson
 from pydantic import Field, TypeAdapter
 
+from app.turn.counters import Counters
 from app.turn.events import Event
 from app.turn.failures import ModelFailure
 from app.turn.state import Turn
-from app.turn.transcript import Message
+from app.turn.transcript import Message, Usage
 
 _TURN = TypeAdapter(Turn)
 _EVENTS: TypeAdapter[tuple[Event, ...]] = TypeAdapter(
     tuple[Annotated[Event, Field(discriminator="type")], ...]
 )
 _FAILURE = TypeAdapter(ModelFailure)
-_ELSEWHERE = {"identity", "version", "created_at"}
+_ELSEWHERE = {"identity": True, "version": True, "created_at": True}
 _MESSAGE_FIELD = {
     "MESSAGE_ADDED": "message",
     "MODEL_COMPLETED": "message",
@@ -37,8 +39,32 @@ _MESSAGE_FIELD = {
 
 
 def encode_turn(turn: Turn) -> str:
-    """What of the turn has no column of its own."""
-    return _TURN.dump_json(turn, exclude=_ELSEWHERE).decode()
+    """What of the turn has no column of its own, and is not what it is anyway.
+
+    The body is written anew with every change: what it leaves out is not written either.
+    """
+    left_out = _as_ever(turn, _TURN_DEFAULTS) | _ELSEWHERE
+    for name, defaults in _NESTED_DEFAULTS.items():
+        if name not in left_out:
+            left_out[name] = _as_ever(getattr(turn, name), defaults)
+    return _TURN.dump_json(turn, exclude=left_out).decode()
+
+
+def _as_ever(value: object, defaults: Mapping[str, object]) -> dict[str, Any]:
+    """The fields that hold their defaults, in the form in which they are excluded."""
+    return {name: True for name, held in defaults.items() if getattr(value, name) == held}
+
+
+def _defaults(kind: type[Any]) -> Mapping[str, object]:
+    return {
+        field.name: field.default if field.default_factory is MISSING else field.default_factory()
+        for field in fields(kind)
+        if field.default is not MISSING or field.default_factory is not MISSING
+    }
+
+
+_TURN_DEFAULTS = _defaults(Turn)
+_NESTED_DEFAULTS = {"counters": _defaults(Counters), "usage": _defaults(Usage)}
 
 
 def decode_turn(row: Mapping[str, Any]) -> Turn:

@@ -7,6 +7,7 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 
 from app.store.message_codec import EncodedMessage, decode, encode
 from app.store.turn_codec import decode_events, decode_turn, encode_events, encode_turn
@@ -76,8 +77,19 @@ def _is_in(messages: dict[int, Message], event: Event) -> bool:
 
 @given(st.from_type(Turn))
 def test_a_turn_comes_back_as_it_was(turn: Turn) -> None:
+    assert decode_turn(_row(turn, encode_turn(turn))) == turn
+
+
+@given(st.from_type(Turn))
+def test_a_turn_whose_body_says_everything_is_read_as_well(turn: Turn) -> None:
+    spelt_out = TypeAdapter(Turn).dump_json(turn, exclude={"identity", "version", "created_at"})
+
+    assert decode_turn(_row(turn, spelt_out.decode())) == turn
+
+
+def _row(turn: Turn, body: str) -> dict[str, object]:
     identity = turn.identity
-    row = {
+    return {
         "turn_id": identity.turn_id,
         "tenant_id": identity.tenant_id,
         "conversation_id": identity.conversation_id,
@@ -85,10 +97,15 @@ def test_a_turn_comes_back_as_it_was(turn: Turn) -> None:
         "agent_version": identity.agent_version,
         "version": turn.version,
         "created_at": turn.created_at,
-        "body": encode_turn(turn),
+        "body": body,
     }
 
-    assert decode_turn(row) == turn
+
+def test_what_a_turn_has_not_met_is_not_written_down_with_every_change() -> None:
+    said = orjson.loads(encode_turn(Told().begun().turn))
+
+    assert said.keys() == {"state", "next_position", "counters", "is_taken_up"}
+    assert said["counters"] == {"steps": 1, "model_attempts": 1}
 
 
 def test_a_message_of_a_role_this_code_does_not_know_is_not_guessed_at() -> None:
