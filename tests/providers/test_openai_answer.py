@@ -228,12 +228,17 @@ _TEXTS = st.lists(st.text(max_size=6) | st.sampled_from(["<think>", "</think>", 
 def test_the_short_way_of_plain_text_leads_where_the_long_way_leads(
     texts: list[str], stop: str | None
 ) -> None:
-    plain = [{"index": 0, "delta": {"content": text}, "finish_reason": None} for text in texts]
-    end = {"index": 0, "delta": {}, "finish_reason": stop}
+    deltas_in = [*({"content": text} for text in texts), dict[str, str]()]
+    choices = [
+        {"index": 0, "delta": delta, "finish_reason": None if delta else stop}
+        for delta in deltas_in
+    ]
 
     def read(**more: object) -> tuple[list[object], object]:
         builder = OpenAiAnswer()
-        chunks = [{"id": "c", "choices": [choice], **more} for choice in (*plain, end)]
+        chunks: list[dict[str, object]] = [
+            {"id": "c", "choices": [choice], **more} for choice in choices
+        ]
         deltas = [delta for each in chunks for delta in builder.add(each)]
         return [*deltas, *builder.flush()], builder.finished(is_broken=False)
 
