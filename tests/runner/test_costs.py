@@ -5,6 +5,7 @@ The figures are exact or nearly so on every machine; how long it takes is for th
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from itertools import pairwise
 from secrets import token_hex
@@ -26,8 +27,8 @@ MANY = Limits(max_iterations=1_000, max_steps=10_000, parallel_tools=10)
 WRITTEN = "SELECT (pg_current_wal_insert_lsn() - '0/0')::float8"
 
 
-_CHORES = ("pg_notify", "SELECT clock_timestamp()", "DELETE FROM idempotency_keys")
-"""What a process does now and then, whatever its turns do."""
+_IS_WATCHED: ContextVar[bool] = ContextVar("is_watched", default=False)
+"""Whether a statement is asked for by what a test does, and by no chore of the process."""
 
 
 @dataclass(slots=True)
@@ -50,7 +51,7 @@ class Counter:
         await self._counted("execute", statement, arguments)
 
     async def _counted(self, method: str, statement: str, arguments: tuple[object, ...]) -> Any:  # noqa: ANN401
-        if not any(chore in statement for chore in _CHORES):
+        if _IS_WATCHED.get():
             self.statements.append(statement)
         return await getattr(self.pool, method)(statement, *arguments)
 
@@ -95,7 +96,9 @@ async def metered(
         async with bench(dsn, settings, meter, tools, limits=MANY) as one:
             database: Any = one.services.turns
             meter.counter = database._database._pool = Counter(database._database._pool)
+            _IS_WATCHED.set(True)
             yield one, meter, meter.counter
+            _IS_WATCHED.set(False)
 
 
 async def test_a_turn_of_five_rounds_is_driven_by_fourteen_statements(
