@@ -39,7 +39,7 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
 }
 
 
-def _streaming(
+async def _streaming(
     state: StateDep, caller: CallerDep, language: LanguageDep, *, until: Until = None
 ) -> Streaming:
     return Streaming(
@@ -47,7 +47,7 @@ def _streaming(
     )
 
 
-def _place(
+async def _place(
     after: Annotated[str | None, Query(description="An event's id: what is behind it.")] = None,
     cursor: Annotated[str | None, Query(description="The same, as other lists name it.")] = None,
     last_event_id: Annotated[str | None, Header(alias="Last-Event-ID")] = None,
@@ -55,7 +55,7 @@ def _place(
     return last_event_id or after or cursor or ""
 
 
-def _wants_pages(request: Request) -> bool:
+async def _wants_pages(request: Request) -> bool:
     accept = request.headers.get("accept", "")
     return "application/json" in accept and "text/event-stream" not in accept
 
