@@ -211,8 +211,8 @@ class _Drive:
         """Hooks come before a step is begun, so that nothing is marked that they keep from being.
 
         A lost step is first brought to where nothing is in flight, with what can be found out about
-        its calls. Calls are judged behind the
-        hooks, so that a policy is not asked for a run that does not begin.
+        its calls. Calls are judged behind the hooks, so that a policy is not asked for a run that
+        does not begin.
         """
         hand = self._hand
         if isinstance(begin, i.StepLost):
