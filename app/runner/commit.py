@@ -259,7 +259,7 @@ class TurnWriter:
         """Tell everybody who goes by what is stored: the one place for it, once a commit."""
         self.recent.stored(commit)
         for listener in self.listeners:
-            listener(commit)
+            _tell(listener, commit)
         self._tell(commit.after)
         if commit.successor is not None:
             self._tell(commit.successor.turn)
@@ -285,6 +285,14 @@ class TurnWriter:
                 return await _in_journal(self.store, commit)
             await asyncio.sleep(seconds)
         raise error
+
+
+def _tell(listener: Listener, commit: Commit) -> None:
+    """What a listener raises is its own affair: the change is stored, and others go by it."""
+    try:
+        listener(commit)
+    except Exception:  # noqa: BLE001 - whatever it raises
+        _log.exception("listener_failed", turn_id=commit.after.identity.turn_id)
 
 
 async def _pause_or_give_up(pauses: Iterator[float], error: OutcomeUnknown) -> None:
