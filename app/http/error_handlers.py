@@ -12,7 +12,7 @@ from starlette.routing import BaseRoute, Match
 
 from app.http.languages import Language, language_in
 from app.http.problems import PROBLEMS, action_json, code_for_status, problem, problem_document
-from app.ports import KeyTaken, OutcomeUnknown, StoreUnavailable
+from app.ports import KeyTaken, OutcomeUnknown, StoreUnavailable, TurnNotReadable
 from app.runner.commit import VersionMoved
 from app.services.deps import Services
 from app.services.errors import FormInvalid, Refused
@@ -68,6 +68,7 @@ def install(app: FastAPI, services: Services) -> None:
     app.add_exception_handler(HTTPException, _of_the_framework)
     app.add_exception_handler(StoreUnavailable, _store_unavailable)
     app.add_exception_handler(OutcomeUnknown, _store_unavailable)
+    app.add_exception_handler(TurnNotReadable, _not_readable)
     app.add_exception_handler(KeyTaken, _key_taken)
 
 
@@ -170,6 +171,11 @@ async def _key_taken(request: Request, _error: Exception) -> Response:
     """Seen by nobody but a caller whose key is past its time the moment after: it has a reply."""
     detail = "another request with this key took effect first; send it again"
     return problem("idempotency_in_progress", detail, request.scope)
+
+
+async def _not_readable(request: Request, error: Exception) -> Response:
+    detail = f"turn {str(error)!r} is stored in a form that this server does not know"
+    return problem("turn_not_readable", detail, request.scope)
 
 
 async def _store_unavailable(request: Request, error: Exception) -> Response:

@@ -56,11 +56,12 @@ PROBLEMS: Mapping[str, Kind] = {
     "bad_request": Kind(400, "The request cannot be understood."),
     "cursor_invalid": Kind(400, "The cursor is not one of this list or stream."),
     "internal_error": Kind(500, "Something went wrong on our side."),
+    "turn_not_readable": Kind(503, "The turn was stored by a newer version of this service."),
     "store_unavailable": Kind(503, "The database does not answer."),
 }
 
 MEDIA_TYPE = "application/problem+json"
-_STORE_RETRY_AFTER_SECONDS = 2
+_RETRY_AFTER_SECONDS = 2
 
 
 def problem(
@@ -80,8 +81,8 @@ def problem(
     all_headers = dict(headers or {})
     if code == "unauthenticated":
         all_headers["WWW-Authenticate"] = "Bearer"
-    if code == "store_unavailable":
-        all_headers["Retry-After"] = str(_STORE_RETRY_AFTER_SECONDS)
+    if PROBLEMS[code].status == HTTPStatus.SERVICE_UNAVAILABLE:
+        all_headers["Retry-After"] = str(_RETRY_AFTER_SECONDS)
     return JSONResponse(
         problem_document(code, detail, extra=extra),
         status_code=PROBLEMS[code].status,

@@ -54,6 +54,10 @@ class StoreUnavailable(Exception):  # noqa: N818
     """The database does not answer. Nothing is known to be wrong with the request."""
 
 
+class TurnNotReadable(Exception):  # noqa: N818
+    """A turn is stored in a form that this code does not know whole, so it must not change it."""
+
+
 class KeyTaken(Exception):  # noqa: N818
     """Another request with the same Idempotency-Key took effect first; nothing was written."""
 

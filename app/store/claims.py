@@ -10,17 +10,13 @@ because the condition stands inside the locked sub-select and is evaluated again
 """
 
 from collections.abc import Mapping, Sequence
-
-import structlog
-from pydantic import ValidationError
+from functools import partial
 
 from app.ports import Claim, ClaimedTurn
 from app.ports.fault_points import around
 from app.store.pool import Database, Row
-from app.store.turn_codec import TURN_COLUMNS, decode_turn
+from app.store.turn_codec import TURN_COLUMNS, decode_turn, readable
 from app.turn.ids import AgentId, AgentVersion, TurnId
-
-_log = structlog.get_logger(__name__)
 
 _MOST_TENANTS = 32
 """Looked at by one statement, so that it costs the same however many there are."""
@@ -140,8 +136,8 @@ class PostgresClaims:
             self._last_tenant = _last_of(rows, taken, limit)
             if taken or not rows[0]["is_cut"]:
                 break
-        claimed = (_claimed(worker, row) for row in taken)
-        return [turn for turn in claimed if turn is not None]
+        # The claim of a turn of a newer version runs out: a newer worker may be next (case 56).
+        return list(readable(taken, partial(_claimed, worker)))
 
     @around("claim.renew")
     async def renew(self, worker: str, claims: Mapping[TurnId, int]) -> frozenset[TurnId]:
@@ -171,18 +167,9 @@ def _last_of(rows: Sequence[Row], taken: Sequence[Row], limit: int) -> str:
     return str(rows[0]["last_tenant"] or "")
 
 
-def _claimed(worker: str, row: Row) -> ClaimedTurn | None:
-    """`None` for a turn of a newer version: it must not keep the others from being claimed.
-
-    Its claim is left to run out, so it is tried again later, by a newer worker perhaps (case 56).
-    """
-    try:
-        turn = decode_turn(row)
-    except ValidationError:  # whose text would quote the turn
-        _log.error("turn_not_readable", turn_id=row["turn_id"], version=row["version"])
-        return None
+def _claimed(worker: str, row: Row) -> ClaimedTurn:
     return ClaimedTurn(
-        turn=turn,
+        turn=decode_turn(row),
         claim=Claim(worker=worker, epoch=row["claim_epoch"]),
         is_taken_over=row["was_held"],
         deaths=row["deaths"],

@@ -21,7 +21,7 @@ from app.store.pool import Database, Row
 from app.store.replies import keep_reply, kept_values, taken_keys
 from app.store.statements import Statement
 from app.store.tables import NOT_TERMINAL
-from app.store.turn_codec import TURN_COLUMNS, decode_turn
+from app.store.turn_codec import TURN_COLUMNS, decode_turn, readable
 from app.store.turns import stored_turn
 from app.turn.ids import ActorId, AgentId, ConversationId, MessageId, TenantId, TurnId
 from app.turn.transcript import Message
@@ -165,11 +165,18 @@ class PostgresConversations:
         query = f"""{_SUMMARY}
             AND ($3::timestamptz IS NULL OR (c.updated_at, c.conversation_id) < ($3, $4))
             ORDER BY c.updated_at DESC, c.conversation_id DESC LIMIT $5"""
-        updated_at, conversation_id = before or (None, None)
-        rows = await self._database.rows(
-            query, scope.tenant_id, scope.owner_id, updated_at, conversation_id, limit
-        )
-        return [_summary(row) for row in rows]
+        found: list[ConversationSummary] = []
+        while len(found) < limit:
+            updated_at, conversation_id = before or (None, None)
+            missing = limit - len(found)
+            rows = await self._database.rows(
+                query, scope.tenant_id, scope.owner_id, updated_at, conversation_id, missing
+            )
+            found += readable(rows, _summary)
+            if len(rows) < missing:
+                break
+            before = (rows[-1]["c_updated_at"], ConversationId(rows[-1]["c_conversation_id"]))
+        return found
 
     async def summary(
         self, scope: Scope, conversation_id: ConversationId

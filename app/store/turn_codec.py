@@ -5,18 +5,25 @@ message keeps only its position: the message stands once, in the transcript, and
 the journal is read.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import orjson
-from pydantic import Field, TypeAdapter
+import structlog
+from pydantic import Field, TypeAdapter, ValidationError
 
+from app.ports import TurnNotReadable
+from app.store.pool import Row
 from app.turn.counters import Counters
 from app.turn.events import Event
 from app.turn.failures import ModelFailure
 from app.turn.state import Turn
 from app.turn.transcript import Message, Usage
+
+Made = TypeVar("Made")
+
+_log = structlog.get_logger(__name__)
 
 _TURN = TypeAdapter(Turn)
 _EVENTS: TypeAdapter[tuple[Event, ...]] = TypeAdapter(
@@ -24,6 +31,8 @@ _EVENTS: TypeAdapter[tuple[Event, ...]] = TypeAdapter(
 )
 _FAILURE = TypeAdapter(ModelFailure)
 _ELSEWHERE = {"identity": True, "version": True, "created_at": True}
+_NO_LONGER_IN_STATES = ("text_kept",)
+"""What earlier versions stored in a state and nobody asks for any more."""
 _MESSAGE_FIELD = {
     "MESSAGE_ADDED": "message",
     "MODEL_COMPLETED": "message",
@@ -70,8 +79,11 @@ _NESTED_DEFAULTS = {"counters": _defaults(Counters), "usage": _defaults(Usage)}
 def decode_turn(row: Mapping[str, Any]) -> Turn:
     """The turn of a row with the columns of `TURN_COLUMNS`.
 
+    A field that this code does not know is no less a reason to leave the turn alone than a state:
+    whoever wrote it relies on it, and this code would write the turn back without it (case 56).
+
     Raises:
-        pydantic.ValidationError: the body is of a newer version than this code (case 56).
+        TurnNotReadable: the body is of a newer version than this code, or damaged.
     """
     identity = {
         "turn_id": row["turn_id"],
@@ -80,9 +92,24 @@ def decode_turn(row: Mapping[str, Any]) -> Turn:
         "agent_id": row["agent_id"],
         "agent_version": row["agent_version"],
     }
-    body = orjson.loads(row["body"])
     known = {"identity": identity, "version": row["version"], "created_at": row["created_at"]}
-    return _TURN.validate_python(body | known)
+    try:
+        body: dict[str, Any] = orjson.loads(row["body"])
+        for name in _NO_LONGER_IN_STATES:
+            body["state"].pop(name, None)
+        return _TURN.validate_python(body | known, extra="forbid")
+    except (ValidationError, orjson.JSONDecodeError, LookupError, TypeError, AttributeError):
+        # Without its cause, whose text would quote the turn.
+        raise TurnNotReadable(row["turn_id"]) from None
+
+
+def readable(rows: Iterable[Row], made: Callable[[Row], Made]) -> Iterator[Made]:
+    """What is made of the rows whose turns this code can read; it says which those are not."""
+    for row in rows:
+        try:
+            yield made(row)
+        except TurnNotReadable:
+            _log.warning("turn_not_readable", turn_id=row["turn_id"], version=row["version"])
 
 
 TURN_COLUMNS = (

@@ -44,6 +44,7 @@ from app.store.turn_codec import (
     decode_failure,
     decode_turn,
     positions_in,
+    readable,
 )
 from app.turn.failures import FailureRecord
 from app.turn.ids import ConversationId, FailureId, TurnId
@@ -136,18 +137,24 @@ class PostgresTurns:
             AND ($4::text IS NULL OR t.conversation_id = $4)
             AND ($5::timestamptz IS NULL OR (t.created_at, t.turn_id) < ($5, $6))
             ORDER BY t.created_at DESC, t.turn_id DESC LIMIT $7"""
-        created_at, turn_id = before or (None, None)
-        rows = await self._database.rows(
-            query,
-            scope.tenant_id,
-            scope.owner_id,
-            list(statuses),
-            conversation_id,
-            created_at,
-            turn_id,
-            limit,
-        )
-        return [stored_turn(row) for row in rows]
+        found: list[StoredTurn] = []
+        while len(found) < limit:
+            created_at, turn_id = before or (None, None)
+            rows = await self._database.rows(
+                query,
+                scope.tenant_id,
+                scope.owner_id,
+                list(statuses),
+                conversation_id,
+                created_at,
+                turn_id,
+                missing := limit - len(found),
+            )
+            found += readable(rows, stored_turn)
+            if len(rows) < missing:
+                break
+            before = (rows[-1]["created_at"], TurnId(rows[-1]["turn_id"]))
+        return found
 
     async def history(self, turn: Turn) -> Sequence[HistoryMessage]:
         identity = turn.identity

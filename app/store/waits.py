@@ -1,20 +1,16 @@
 """Turns that wait: who looks for them, those whose time is over, and what people have decided."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
 import orjson
-import structlog
-from pydantic import ValidationError
 
 from app.ports import DecidedApproval, Scope, WaitingTurn
 from app.store.pool import Database, Row
-from app.store.turn_codec import TURN_COLUMNS, decode_turn
+from app.store.turn_codec import TURN_COLUMNS, decode_turn, readable
 from app.store.turns import stored_turn
 from app.turn.ids import ActorId, CallId, TurnId
 from app.turn.state import Turn
-
-_log = structlog.get_logger(__name__)
 
 WAITING = f"""
 SELECT {TURN_COLUMNS}, t.waiting_since, c.title, c.owner_id
@@ -56,25 +52,23 @@ class PostgresWaits:
         after: tuple[datetime, TurnId] | None,
         limit: int,
     ) -> Sequence[WaitingTurn]:
-        since, turn_id = after or (None, None)
-        rows = await self._database.rows(
-            WAITING, scope.tenant_id, scope.owner_id, with_calls_of_others, since, turn_id, limit
-        )
-        return [
-            WaitingTurn(
-                stored=stored_turn(row),
-                waiting_since=row["waiting_since"],
-                title=row["title"],
-                owner_id=ActorId(row["owner_id"]),
-            )
-            for row in rows
-        ]
+        whose = (scope.tenant_id, scope.owner_id, with_calls_of_others)
+        found: list[WaitingTurn] = []
+        while len(found) < limit:
+            since, turn_id = after or (None, None)
+            missing = limit - len(found)
+            rows = await self._database.rows(WAITING, *whose, since, turn_id, missing)
+            found += readable(rows, _waiting)
+            if len(rows) < missing:
+                break
+            after = (rows[-1]["waiting_since"], TurnId(rows[-1]["turn_id"]))
+        return found
 
     async def expired(self, *, at: datetime, limit: int) -> Sequence[Turn]:
         unreadable: list[str] = []
         while True:
             rows = await self._database.rows(EXPIRED, at, limit, unreadable)
-            found = list(_readable(rows))
+            found = list(readable(rows, decode_turn))
             if len(found) == len(rows):
                 return found
             known = {turn.identity.turn_id for turn in found}
@@ -87,13 +81,13 @@ class PostgresWaits:
         return [_approval(row) for row in rows]
 
 
-def _readable(rows: Iterable[Row]) -> Iterable[Turn]:
-    """Without turns of a newer version of this code: they are a newer worker's (case 56)."""
-    for row in rows:
-        try:
-            yield decode_turn(row)
-        except ValidationError:  # whose text would quote the turn
-            _log.warning("turn_not_readable", turn_id=row["turn_id"], version=row["version"])
+def _waiting(row: Row) -> WaitingTurn:
+    return WaitingTurn(
+        stored=stored_turn(row),
+        waiting_since=row["waiting_since"],
+        title=row["title"],
+        owner_id=ActorId(row["owner_id"]),
+    )
 
 
 def _approval(row: Row) -> DecidedApproval:

@@ -16,6 +16,7 @@ from app.ports import (
     ClaimQueue,
     OutcomeUnknown,
     StoreUnavailable,
+    TurnNotReadable,
     Wakeups,
 )
 from app.runner.drive import Driver
@@ -106,7 +107,7 @@ class Worker:
                 await cancel_and_wait([before])
             if not await self.driver.drive(claimed, stopping, partial(self._may_begin, claimed)):
                 await self._release(claimed)
-        except (ClaimLost, OutcomeUnknown, StoreUnavailable) as reason:
+        except (ClaimLost, OutcomeUnknown, StoreUnavailable, TurnNotReadable) as reason:
             # Not released: if the claim is still ours it runs out, and that is a pause for free.
             _log.warning("drive_ended", turn_id=turn_id, reason=type(reason).__name__)
         except Exception:  # noqa: BLE001 - one turn's fault must not end the others

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
+from app.ports import TurnNotReadable
 from app.store.message_codec import EncodedMessage, decode, encode
 from app.store.turn_codec import decode_events, decode_turn, encode_events, encode_turn
 from app.turn.events import Event, ModelCompleted, ModelStopped
@@ -139,6 +140,37 @@ def test_a_turn_that_was_stored_before_answers_were_kept_in_part_is_read(told: T
     state = read.state
     known = replace(state, started_version=3) if isinstance(state, CallingModel) else state
     assert replace(read, state=known) == replace(older, state=known)
+
+
+@pytest.mark.parametrize(
+    "damaged", ["", "[]", "7", "{}", '{"state": 7}', '{"state": {"kind": "of a newer version"}}']
+)
+def test_case_56_a_body_that_makes_no_turn_is_refused_without_quoting_it(damaged: str) -> None:
+    with pytest.raises(TurnNotReadable, match="^t1$"):
+        decode_turn(_row(Told().turn, damaged))
+
+
+@pytest.mark.parametrize("place", ["", "state", "counters", "usage"])
+def test_case_56_no_field_of_a_newer_version_is_dropped_wherever_it_stands(place: str) -> None:
+    turn = Told().begun().turn
+    body = orjson.loads(encode_turn(turn))
+    (body[place] if place else body)["of_a_newer_version"] = 7
+
+    with pytest.raises(TurnNotReadable):
+        decode_turn(_row(turn, orjson.dumps(body).decode()))
+
+
+def test_what_an_earlier_version_kept_in_a_state_is_passed_over() -> None:
+    turn = Told().begun().gave_up(QUOTA).turn
+    body = orjson.loads(encode_turn(turn))
+    body["state"]["text_kept"] = True
+
+    assert decode_turn(_row(turn, orjson.dumps(body).decode())) == turn
+
+
+def _row(turn: Turn, body: str) -> dict[str, object]:
+    known = {"version": turn.version, "created_at": turn.created_at, "body": body}
+    return {**asdict(turn.identity), **known}
 
 
 def test_answers_that_a_request_may_leave_out_are_told_by_their_roles() -> None:
