@@ -16,7 +16,7 @@ from tests.support.sizes import IS_SOAK
 LEAST = 20
 
 
-async def test_a_process_killed_at_any_place_leaves_a_turn_that_another_brings_to_its_end(
+async def test_case_55_a_process_killed_at_any_place_leaves_a_turn_that_another_brings_to_its_end(
     stage: Stage,
 ) -> None:
     async with nursery() as nest:

@@ -99,7 +99,7 @@ async def test_case_8_a_retry_sent_twice_at_once_is_accepted_once(stage: Stage) 
         assert record.turn.counters.model_attempts == 2
 
 
-async def test_of_a_message_and_a_retry_at_once_one_wins(stage: Stage) -> None:
+async def test_scenario_032_of_a_message_and_a_retry_at_once_one_wins(stage: Stage) -> None:
     waiting = await waiting_turns(stage)
     async with two_replicas(stage) as (one, two):
         for n, turn in enumerate(waiting):
@@ -144,7 +144,7 @@ async def test_case_12_two_messages_at_once_to_a_new_conversation_start_one_turn
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_a_cancellation_at_any_moment_of_a_worker_leaves_a_whole_turn(
+async def test_case_54_a_cancellation_at_any_moment_of_a_worker_is_kept_and_the_turn_is_whole(
     stage: Stage, seed: int
 ) -> None:
     chance = Random(seed)  # noqa: S311 - to repeat, not to hide

@@ -58,7 +58,7 @@ async def stranger(rig: Rig, actor: str, tenant: str) -> AsyncGenerator[Stranger
         ("GET", "/turns?conversationId={conversation}", None),
     ],
 )
-async def test_it_is_answered_like_what_is_missing(
+async def test_case_145_it_is_answered_like_what_is_missing(
     rig: Rig,
     still: dict[str, Any],
     actor: str,

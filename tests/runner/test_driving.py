@@ -198,7 +198,7 @@ async def test_a_cancellation_drops_the_model_call_and_closes_the_history(
     check_history(record)
 
 
-async def test_a_cancellation_of_another_process_is_seen_even_when_its_hint_is_lost(
+async def test_case_54_a_cancellation_of_another_process_is_seen_even_when_its_hint_is_lost(
     database_dsn: str, settings: Settings
 ) -> None:
     never = asyncio.Event()
@@ -259,7 +259,7 @@ async def test_a_cancellation_during_tools_keeps_the_results_that_are_known(
 
 
 @pytest.mark.parametrize("answer", [calls("pay"), says("Done.")], ids=["calls", "text"])
-async def test_an_answer_that_comes_after_the_claim_is_lost_is_discarded(
+async def test_case_49_an_answer_that_comes_after_the_claim_is_lost_is_discarded(
     database_dsn: str, settings: Settings, answer: ModelAnswer
 ) -> None:
     """Even by a worker of the same name: the epoch is the fence, not the name (cases 48, 49)."""

@@ -12,7 +12,7 @@ async def test_it_does_not_go_back_when_it_is_read_anew(database_dsn: str) -> No
     assert now == ahead + timedelta.resolution
 
 
-async def test_it_follows_a_database_whose_clock_was_set_back(database_dsn: str) -> None:
+async def test_case_53_it_follows_a_database_whose_clock_was_set_back(database_dsn: str) -> None:
     ahead, now = await _read_anew(database_dsn, was_ahead=timedelta(hours=1))
 
     assert now < ahead

@@ -50,7 +50,7 @@ async def test_turns_that_waited_before_there_was_a_list_of_them_are_in_it(
     await postgres_server.drop_database(dsn)
 
 
-async def test_five_processes_that_start_at_once_migrate_once(
+async def test_scenario_119_five_processes_that_start_at_once_migrate_once(
     postgres_server: PostgresServer,
 ) -> None:
     dsn = await postgres_server.empty_database()

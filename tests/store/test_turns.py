@@ -88,7 +88,7 @@ async def test_the_fold_of_the_journal_is_the_stored_turn(stored: Stored) -> Non
     assert [row.sequence for row in rows][-1] == turn.version
 
 
-async def test_of_two_writers_at_one_version_one_wins_and_nothing_of_the_other_is_there(
+async def test_case_47_of_two_writers_at_one_version_one_wins_and_nothing_of_the_other_is_there(
     stored: Stored,
 ) -> None:
     turn = await stored.tell(await stored.a_turn(), begin())

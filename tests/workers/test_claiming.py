@@ -90,7 +90,7 @@ async def ended(one: Bench, turn_id: TurnId) -> bool:
     return turn.is_terminal
 
 
-async def test_renewals_keep_one_owner_for_as_long_as_the_call_lasts(
+async def test_case_52_renewals_keep_one_owner_for_as_long_as_the_call_lasts(
     database_dsn: str, settings: Settings
 ) -> None:
     gate = asyncio.Event()
@@ -164,7 +164,7 @@ async def test_an_unknown_version_of_an_agent_is_left_to_those_who_know_it(
     assert untouched.turn.status is Status.READY
 
 
-async def test_a_turn_that_this_version_cannot_read_does_not_stop_the_others(
+async def test_case_56_a_turn_that_this_version_cannot_read_does_not_stop_the_others(
     database_dsn: str, settings: Settings
 ) -> None:
     model = Model([[says("Done.")]])
