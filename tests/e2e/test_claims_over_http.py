@@ -4,10 +4,11 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import Any
+from typing import Any, Self
 
 import orjson
 import pytest
+from typing_extensions import override
 
 from app.agents import RetryPolicy
 from app.services.messages import post_message
@@ -106,8 +107,9 @@ class MinutesAhead(datetime):
     off_by = timedelta(minutes=10)
 
     @classmethod
-    def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
-        return datetime.now(tz) + cls.off_by
+    @override
+    def now(cls, tz: tzinfo | None = None) -> Self:
+        return super().now(tz) + cls.off_by
 
 
 class MinutesBehind(MinutesAhead):
@@ -125,7 +127,7 @@ async def test_case_53_leases_ends_of_waits_and_retries_go_by_the_databases_cloc
     down = {"status": 503, "times": 1}
 
     @external_tool(wait=WaitPolicy(timeout=soon, on_expiry="answer_expired"))
-    def fetch() -> str:
+    def fetch() -> None:
         """Fetch it from outside."""
 
     monkeypatch.setattr(clock, "datetime", wrong)

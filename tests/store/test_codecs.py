@@ -146,7 +146,7 @@ def test_a_turn_that_was_stored_before_answers_were_kept_in_part_is_read(told: T
     "damaged", ["", "[]", "7", "{}", '{"state": 7}', '{"state": {"kind": "of a newer version"}}']
 )
 def test_case_56_a_body_that_makes_no_turn_is_refused_without_quoting_it(damaged: str) -> None:
-    with pytest.raises(TurnNotReadable, match="^t1$"):
+    with pytest.raises(TurnNotReadable, match=r"^t1$"):
         decode_turn(_row(Told().turn, damaged))
 
 
