@@ -37,6 +37,10 @@ _UNTIL_A_KNOWN_TIME: Words = {
     "en": "A retry before {time} will probably be refused, unless the allowance is raised.",
     "zh": "在 {time} 之前重试很可能被拒绝，除非补充额度。",
 }
+_NOTHING_AT_HAND: Words = {
+    "en": "A plain retry is unlikely to help.",
+    "zh": "直接重试很可能无济于事。",
+}
 _REMEDIES: Mapping[Remedy, Words] = {
     "shorter_history": {"en": "a shorter history", "zh": "缩短历史记录"},
     "shorter_answer": {"en": "a shorter answer", "zh": "要求更短的回答"},
@@ -58,6 +62,8 @@ def action_sentence(action: Action, language: Language) -> str | None:
         return None
     if action.reason == "after_top_up" and action.helps_from is not None:
         words = _UNTIL_A_KNOWN_TIME
+    if action.reason == "unlikely_to_help" and not action.helps:
+        words = _NOTHING_AT_HAND
     time = "" if action.helps_from is None else _day_and_time(action.helps_from)
     return words[language].format(time=time, remedies=_joined(action.helps, language))
 

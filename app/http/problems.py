@@ -128,6 +128,7 @@ def action_json(action: Action, language: Language = "en") -> dict[str, Any]:
         "helps": list(action.helps) or None,
         "helpsFrom": None if action.helps_from is None else action.helps_from.isoformat(),
         "changes": list(action.changes) or None,
+        "models": list(action.models) or None,
     }
     present = {name: value for name, value in optional.items() if value is not None}
     return {"command": action.command, "enabled": action.enabled} | present

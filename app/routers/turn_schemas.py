@@ -42,6 +42,9 @@ class ActionOutput(Output):
     """From when on it helps, as the provider has stated it; never a guess."""
     changes: list[str] | None = Field(default=None, exclude_if=is_absent)
     """What the caller may change with it, by the names in its `changes`."""
+    models: list[str] | None = Field(default=None, exclude_if=is_absent)
+    """Models that may be named in place of the one that is asked now. Where `changes` has `model`
+    and the agent does not say which, any other may be named as well."""
 
 
 class PauseOutput(Output):

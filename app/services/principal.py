@@ -41,10 +41,6 @@ class Principal:
         return self.role in {Role.OPERATOR, Role.USER}
 
     @property
-    def may_change_limits(self) -> bool:
-        return self.is_operator
-
-    @property
     def may_read_metrics(self) -> bool:
         """Figures are over all tenants, so a tenant's operator is not enough."""
         return self.is_operator and self.runs_the_installation

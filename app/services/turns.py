@@ -29,6 +29,7 @@ from app.turn.inputs import (
     RetryModel,
     Run,
 )
+from app.turn.offering import with_changes
 from app.turn.resuming import does_not_fit
 from app.turn.state import Turn
 from app.turn.status import BLOCKED, Status
@@ -53,13 +54,10 @@ def offered(services: Services, turn: Turn, principal: Principal | None) -> Sequ
     """What may be done to the turn now, with the changes that `principal` may make."""
     loaded = exact_agent(services.catalog, turn.identity)
     found = actions(turn, at=services.clock(), agent_is_there=loaded is not None)
-    if principal is not None and principal.may_change_limits:
-        return found
-    return [replace(each, changes=_without(each.changes, "limits")) for each in found]
-
-
-def _without(names: Sequence[str], name: str) -> tuple[str, ...]:
-    return tuple(each for each in names if each != name)
+    if loaded is None or principal is None or not principal.may_command:
+        return [replace(each, changes=()) for each in found]
+    by_operator = principal.is_operator
+    return [with_changes(each, turn, loaded.agent, by_operator=by_operator) for each in found]
 
 
 async def list_turns(

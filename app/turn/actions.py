@@ -77,6 +77,8 @@ class Action:
     """From when on it helps, as the provider has stated it."""
     changes: tuple[str, ...] = ()
     """What may be changed with it, by the names in its `changes`."""
+    models: tuple[str, ...] = ()
+    """Of a `model` that may be changed: those that are known, without the one that is asked now."""
 
 
 def actions(turn: Turn, *, at: datetime, agent_is_there: bool = True) -> tuple[Action, ...]:

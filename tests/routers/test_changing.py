@@ -23,6 +23,17 @@ CAREFUL = replace(
         models=("full", "roomy"),
     ),
 )
+RIGID = replace(
+    CLERK,
+    id="rigid",
+    changes=Changeable(
+        model="nobody",
+        max_output_tokens="nobody",
+        compact="nobody",
+        keep_turns="nobody",
+        limits="nobody",
+    ),
+)
 TOO_LONG = {
     "times": 99,
     "status": 400,
@@ -33,7 +44,7 @@ TOO_LONG = {
 @pytest.fixture
 async def rig(database_dsn: str, tmp_path: Path) -> AsyncGenerator[Rig]:
     """A service whose model finds every request too long; another one does not."""
-    async with running_rig(database_dsn, tmp_path, agents=(CLERK, CAREFUL)) as running:
+    async with running_rig(database_dsn, tmp_path, agents=(CLERK, CAREFUL, RIGID)) as running:
         running.provider.script("full", [{"text": "", "faults": [TOO_LONG]}])
         running.provider.script("roomy", [{"text": "It fits."}])
         yield running
@@ -182,3 +193,52 @@ async def test_a_user_changes_no_limits(rig: Rig) -> None:
 
     assert_problem(refused, 403, "forbidden")
     assert taken.status_code == 202
+
+
+def offered_retry(turn: dict[str, Any]) -> dict[str, Any]:
+    found: list[dict[str, Any]] = [a for a in turn["actions"] if a["command"] == "RETRY_MODEL"]
+    [retry] = found
+    return retry
+
+
+async def test_a_turn_that_waits_says_which_changes_and_models_its_reader_may_name(
+    rig: Rig,
+) -> None:
+    conversation = fresh_id()
+    async with rig.signed_in_as(Role.USER, actor="ada") as user:
+        body = {"content": "Go.", "agentId": "careful"}
+        sent = await user.post(
+            f"/conversations/{conversation}/messages", json=body, headers={"Prefer": "wait=20"}
+        )
+        path = f"/turns/{sent.json()['turnId']}"
+        by_user = offered_retry((await user.get(path)).json())
+        by_operator = offered_retry((await rig.client.get(path)).json())
+
+    assert by_user["changes"] == ["compact", "keepTurns"]
+    assert "models" not in by_user
+    assert by_user["helps"] == ["shorter_history"]
+    assert by_user["message"] == ("A plain retry is unlikely to help. A shorter history would.")
+    assert by_operator["changes"] == ["model", "compact", "keepTurns"]
+    assert by_operator["models"] == ["roomy"]
+    assert by_operator["helps"] == ["shorter_history", "other_model"]
+
+
+async def test_case_32_where_nobody_may_change_a_thing_no_help_is_promised(rig: Rig) -> None:
+    retry = offered_retry(await waiting(rig, "rigid"))
+
+    assert (retry["enabled"], retry["reason"]) == (True, "unlikely_to_help")
+    assert retry["message"] == "A plain retry is unlikely to help."
+    assert not retry.keys() & {"helps", "changes", "models"}
+
+
+async def test_a_viewer_is_offered_no_change(rig: Rig) -> None:
+    async with rig.signed_in_as(Role.VIEWER, actor="ada") as viewer:
+        async with rig.signed_in_as(Role.USER, actor="ada") as user:
+            sent = await user.post(
+                f"/conversations/{fresh_id()}/messages",
+                json={"content": "Go.", "agentId": "clerk"},
+                headers={"Prefer": "wait=20"},
+            )
+        seen = await viewer.get(f"/turns/{sent.json()['turnId']}")
+
+    assert "changes" not in offered_retry(seen.json())
