@@ -5,7 +5,7 @@ import os
 from datetime import timedelta
 from pathlib import Path
 
-from app.agents import Agent, Form, Limits, RetryPolicy
+from app.agents import Agent, Changeable, Form, Limits, RetryPolicy
 from app.tools import Ask, ToolContext, external_tool, tool
 from app.tools.demo import demo_tools
 
@@ -121,6 +121,13 @@ agents = [
         instructions=_INSTRUCTIONS,
         tools=(gated_search, stock),
         limits=Limits(parallel_tools=1),
+    ),
+    Agent(
+        id="choosing",
+        instructions=_INSTRUCTIONS,
+        tools=(stock,),
+        model="demo-small",
+        changes=Changeable(models=("demo-small", "demo-large", "demo-wide")),
     ),
     Agent(id="shaky", instructions=_INSTRUCTIONS, tools=(shaky_search, stock)),
     Agent(

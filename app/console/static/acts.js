@@ -2,6 +2,8 @@
 
 import { h } from "./dom.js";
 import { icon } from "./icons.js";
+import { HOPELESS, hold } from "./pressing.js";
+import { changingNow, chooseButton } from "./remedies.js";
 import { reasonOf } from "./words.js";
 
 export const actionOf = (turn, command) => turn?.actions?.find((action) => action.command === command);
@@ -17,25 +19,17 @@ const MAIN = {
 /** The one that goes on with the turn, if there is one. */
 export const mainAction = (turn) => turn?.actions?.find((action) => action.command in MAIN);
 
-/** Marks a button that was pressed; it says something shorter or longer and keeps its width. */
-export function hold(button, busy, width) {
-  if (busy) button.setAttribute("aria-busy", "true");
-  if (busy && width) button.style.minWidth = `${width}px`;
-  return button;
-}
-
-/** Reasons of the server's for which the same again does not help; it may be pressed all the same. */
-const HOPELESS = new Set(["unlikely_to_help", "limit_reached"]);
-
 /** The main button is filled, unless it is early or cannot help: then it is there, and quiet. */
-export function mainButton(action, { until = null, due = false, busy, width, on, focus = action.command }) {
+export function mainButton(action, { until = null, due = false, busy: isBusy, pressed = null, width, on, focus = action.command }) {
+  // What was pressed may be a retry with a change: then this one is only out of reach.
+  const busy = isBusy && !pressed;
   const retry = action.command === "RETRY_MODEL";
   const hopeless = HOPELESS.has(action.reason);
   const early = until !== null && !due;
   const [usual, symbol, doing] = MAIN[action.command];
   const label = busy ? doing : hopeless && retry ? "Retry unchanged" : early && retry ? "Retry now" : usual;
   const kind = hopeless ? "plain" : early || action.reason === "needs_operator" ? "" : "primary";
-  const off = busy || !action.enabled;
+  const off = isBusy || !action.enabled;
   const button = h("button", {
     type: "button", class: `btn ${kind}`, "data-focus": focus, "data-command": action.command,
     "aria-disabled": off ? "true" : null,
@@ -68,7 +62,10 @@ export function cancelButtons({ asking, busy, on, keep, problem }) {
   ];
 }
 
-function doingNow({ turn, kept }) {
+function doingNow(view) {
+  const { turn, kept } = view;
+  const changed = changingNow(view);
+  if (changed) return changed;
   if (turn.status === "PAUSED") return "Going on from where it stands.";
   if (turn.status === "RETRY_SCHEDULED" && !turn.suspension?.modelFailure) return "Trying the tool again.";
   return kept?.results ? `Asking the model again with ${kept.results === 1 ? "the result" : `all ${kept.results} results`}.` : "Asking the model again.";
@@ -89,12 +86,13 @@ export function acts(view) {
   const main = mainAction(view.turn);
   const cancel = actionOf(view.turn, "CANCEL");
   const parts = [];
-  if (main && !view.asking) parts.push(mainButton(main, view));
+  if (main && !view.asking) parts.push(mainButton(main, view), chooseButton(main, view));
   if (cancel?.enabled && !view.busy) {
     const keep = view.turn.status === "PAUSED" ? "Keep it paused" : "Keep it waiting";
     parts.push(...cancelButtons({ asking: view.asking, busy: view.cancelling, on: view.on, keep, problem: view.problem }));
   }
   const sentence = beside(main, view);
   if (sentence) parts.push(why(sentence));
-  return h("div", { class: "acts", onkeydown: (e) => { if (e.key === "Escape" && view.asking) view.on.keep(); } }, ...parts);
+  const leave = () => { if (view.asking) view.on.keep(); else if (view.choosing) view.on.choose(false); };
+  return h("div", { class: "acts", onkeydown: (e) => { if (e.key === "Escape") leave(); } }, ...parts);
 }

@@ -99,8 +99,8 @@ export const api = {
   withdraw: (conversation, messageId) =>
     call("DELETE", `/conversations/${id(conversation)}/queue/${id(messageId)}`),
   turn: (turn) => call("GET", `/turns/${id(turn)}`),
-  resume: (turn, command, failureId) =>
-    call("POST", `/turns/${id(turn)}/resume`, failureId ? { command, failureId } : { command }),
+  resume: (turn, command, failureId, changes) =>
+    call("POST", `/turns/${id(turn)}/resume`, { command, ...(failureId ? { failureId } : {}), ...(changes ? { changes } : {}) }),
   /** `key` makes an answer that is sent again the same one. */
   answer: (turn, body, key) => call("POST", `/turns/${id(turn)}/resume`, body, key),
   replan: (turn, content, messageId) =>

@@ -1,9 +1,10 @@
 // The parts that cards for people share: the head with its age, facts, buttons that say what they do.
 
-import { actionOf, hold } from "./acts.js";
+import { actionOf } from "./acts.js";
 import { serverNow } from "./api.js";
 import { h, say } from "./dom.js";
 import { icon } from "./icons.js";
+import { hold } from "./pressing.js";
 import { marked } from "./text.js";
 import { long, moment, reasonOf } from "./words.js";
 

@@ -1,10 +1,11 @@
 // The card of a turn that waits or is paused: why, since when, what is kept, and what may be done.
 
-import { acts } from "./acts.js";
+import { acts, mainAction } from "./acts.js";
 import { serverNow } from "./api.js";
 import { h, say, swap } from "./dom.js";
 import { icon } from "./icons.js";
 import { operators } from "./operators.js";
+import { remedyList } from "./remedies.js";
 import { waitingFacts, wording } from "./wording.js";
 import { count, left, long, moment, pointInTime } from "./words.js";
 
@@ -36,7 +37,10 @@ function card(view) {
       h("h2", { lang }, title),
       h("span", { class: "age num" }, counts ? moment(view.wait.since, serverNow()) : ""),
       h("p", { lang: textLang }, text)),
-    h("div", { class: "card-body" }, counts ? countdown(view) : waitingFacts(view), view.kept ? keptLine(view.kept) : null),
+    h("div", { class: "card-body" },
+      counts ? countdown(view) : waitingFacts(view),
+      remedyList(mainAction(view.turn), view),
+      view.kept ? keptLine(view.kept) : null),
     operators(view.turn.suspension?.modelFailure ?? view.wait.failure),
     acts(view));
 }

@@ -5,7 +5,9 @@ import { Refused, api } from "./api.js";
 import { problemOf } from "./problems.js";
 import { waits, works } from "./words.js";
 
-const idle = () => ({ busy: false, stopping: false, width: 0, asking: false, cancelling: false, withdrawing: null, problem: null });
+const idle = () => ({
+  busy: false, pressed: null, stopping: false, width: 0, asking: false, choosing: false, cancelling: false, withdrawing: null, problem: null,
+});
 
 export class Commands {
   /** What is on its way, is asked once more, or went wrong. */
@@ -23,11 +25,13 @@ export class Commands {
   /** The turn is in another state: only a cancellation of a turn at work is still on its way. */
   turned(turn) { this.act = { ...idle(), cancelling: this.act.cancelling && works(turn.status) }; }
 
-  resume(action, width) {
+  /** `changes` go with a retry; `pressed` says which of them was. */
+  resume(action, width, { changes = null, pressed = null } = {}) {
     const { turn } = this.#owner;
     const failureId = action.command === "RETRY_MODEL" ? action.failureId ?? turn.failureId : null;
-    const request = () => (action.command === "RUN" ? api.run(turn.turnId) : api.resume(turn.turnId, action.command, failureId));
-    return this.#carryOut({ ...idle(), busy: true, width }, request, true);
+    const request = () => (action.command === "RUN" ? api.run(turn.turnId) : api.resume(turn.turnId, action.command, failureId, changes));
+    const { choosing } = this.act;
+    return this.#carryOut({ ...idle(), busy: true, pressed, choosing: Boolean(pressed) && choosing, width }, request, true);
   }
 
   pause(width) {
@@ -48,6 +52,9 @@ export class Commands {
   }
 
   ask(asking) { this.#set({ ...idle(), asking }); }
+
+  /** Whether the models that may be asked instead are to be seen. */
+  choose(choosing) { this.#set({ ...idle(), choosing }); }
 
   async #carryOut(act, request, tellsNews = false) {
     this.#set(act);
@@ -79,8 +86,10 @@ export class Commands {
       return;
     }
     const { title, detail, code } = problemOf(error);
-    const problem = `${title} ${detail} Pressing again does no harm.${code ? ` (${code})` : ""}`;
-    this.#set({ ...idle(), asking: this.act.asking, problem });
+    // What was refused for what it says would be refused again.
+    const again = error instanceof Refused && error.status < 500 ? "" : " Pressing again does no harm.";
+    const problem = `${title} ${detail}${again}${code ? ` (${code})` : ""}`;
+    this.#set({ ...idle(), asking: this.act.asking, choosing: this.act.choosing, problem });
   }
 }
 

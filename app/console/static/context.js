@@ -36,7 +36,7 @@ export function contextOf(thread, on) {
   return {
     turn, turnId: turn.turnId, message: turn.message ?? "",
     waiting: line.openWait !== null || line.asks.open.length > 0,
-    card: { turn, kept: line.kept, tries: line.tries, until, ...commands.act, on },
+    card: { turn, kept: line.kept, tries: line.tries, earlier: thread.lines.length, until, ...commands.act, on },
     waits: (step) => viewOf(thread, line, step, on),
     stamp: JSON.stringify([turn, line.kept, commands.act, answers.acts, beside.stamp]),
   };

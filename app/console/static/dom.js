@@ -19,7 +19,7 @@ export function say(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-/** Puts `fresh` in the place of `old`; the focus and what was folded open stay where they were. */
+/** Puts `fresh` in the place of `old`; the focus what was folded open and what was typed stay where they were. */
 export function swap(old, fresh) {
   const focused = old.contains(document.activeElement)
     ? document.activeElement.getAttribute("data-focus")
@@ -27,6 +27,10 @@ export function swap(old, fresh) {
   for (const known of old.querySelectorAll("details[data-fold]")) {
     const same = fresh.querySelector(`details[data-fold="${known.dataset.fold}"]`);
     if (same) same.open = known.open;
+  }
+  for (const known of old.querySelectorAll("input[data-keep]")) {
+    const same = fresh.querySelector(`input[data-keep="${known.dataset.keep}"]`);
+    if (same) same.value = known.value;
   }
   old.replaceWith(fresh);
   if (focused) fresh.querySelector(`[data-focus="${focused}"]`)?.focus({ preventScroll: true });

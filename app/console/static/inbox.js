@@ -46,9 +46,10 @@ export function inbox(place, onCount) {
     setTimeout(() => list.refresh(), SOON_MS);
   });
   const on = {
-    resume: (action, width) => desk.commands.resume(action, width),
+    resume: (action, width, more) => desk.commands.resume(action, width, more),
     askCancel: () => desk.commands.ask(true),
     keep: () => desk.commands.ask(false),
+    choose: (choosing) => desk.commands.choose(choosing),
     cancel: () => desk.commands.cancel(),
   };
   const list = new WaitList(() => {

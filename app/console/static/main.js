@@ -53,10 +53,11 @@ const on = {
   send: (text, when) => send(text, when),
   withdraw: (messageId) => thread.commands.withdraw(messageId),
   edited: () => thread.edited(),
-  resume: (action, width) => thread.commands.resume(action, width),
+  resume: (action, width, more) => thread.commands.resume(action, width, more),
   pause: (width) => thread.commands.pause(width),
   askCancel: () => thread.commands.ask(true),
   keep: () => thread.commands.ask(false),
+  choose: (choosing) => thread.commands.choose(choosing),
   cancel: () => thread.commands.cancel(),
 };
 const writing = composer(foot, on);

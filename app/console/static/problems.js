@@ -11,5 +11,6 @@ export function problemOf(error) {
 
 function sentence(text) {
   if (text === "") return "";
-  return `${text[0].toUpperCase()}${text.slice(1)}${/[.!?。]$/u.test(text) ? "" : "."}`;
+  const isName = /^[a-z]+[.A-Z_]/u.test(text); // of a field, which is written as it is
+  return `${isName ? text[0] : text[0].toUpperCase()}${text.slice(1)}${/[.!?。]$/u.test(text) ? "" : "."}`;
 }
