@@ -30,7 +30,7 @@ def with_changes(action: Action, turn: Turn, agent: Agent, *, by_operator: bool)
     models = models_offered(turn, agent) if "model" in names else ()
     if "model" in names and agent.changeable.models is not None and not models:
         names = tuple(name for name in names if name != "model")  # there is no other one
-    helps = tuple(each for each in action.helps if _is_at_hand(each, action, names))
+    helps = tuple(each for each in action.helps if _is_at_hand(each, names))
     return replace(action, changes=names, models=models, helps=helps)
 
 
@@ -38,7 +38,5 @@ def _takes_changes(action: Action) -> bool:
     return action.enabled and action.command in _TAKE_CHANGES
 
 
-def _is_at_hand(remedy: Remedy, action: Action, names: tuple[ChangeName, ...]) -> bool:
-    if action.command != "RETRY_MODEL":
-        return True
+def _is_at_hand(remedy: Remedy, names: tuple[ChangeName, ...]) -> bool:
     return remedy not in _NEEDS or not _NEEDS[remedy].isdisjoint(names)

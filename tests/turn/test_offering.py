@@ -1,11 +1,12 @@
 """What a caller may change with an action, and that nothing else is said to help."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
 from app.turn.actions import Action, actions
-from app.turn.agent import Agent, Changeable
+from app.turn.agent import Agent, Changeable, RetryPolicy
 from app.turn.changes import ChangeName
 from app.turn.failures import ModelFailure, TokenLimitPhase
 from app.turn.offering import with_changes
@@ -103,3 +104,16 @@ def test_a_paused_turn_takes_limits_of_operators_alone() -> None:
     by_operator = with_changes(resume, told.turn, told.agent, by_operator=True)
 
     assert (by_user.changes, by_operator.changes) == ((), ("limits",))
+
+
+def test_a_scheduled_retry_takes_no_changes_and_names_no_help_that_needs_one() -> None:
+    again = RetryPolicy(max_retries=1, max_retry_after=timedelta(days=1))
+    agent = replace(an_agent(), retry=again)
+    told = Told(agent).begun().gave_up(replace(OVERLOADED, retry_after=timedelta(seconds=9)))
+    found = [
+        with_changes(each, told.turn, agent, by_operator=True)
+        for each in actions(told.turn, at=told.at)
+    ]
+
+    assert found[0].command == "CONTINUE"
+    assert not any(each.changes or each.models or each.helps for each in found)
