@@ -52,5 +52,7 @@ async def _is_told_of(console: Console) -> None:
     await expect(console.card.locator("h2")).to_have_text("What became of orders_search?")
     await expect(console.card).to_contain_text("It may or may not have taken effect")
     await expect(console.card.locator(".facts")).to_contain_text("Attempt1")
+    await expect(console.page.locator(".call.unknown .say")).to_have_text("Outcome unknown")
+    await expect(console.page.locator(".will")).to_contain_text("outcome unknown")
     await expect(console.card.locator("tr")).to_have_text(['sku"TP-4410"string'])
     assert not await console.scrolls_sideways()

@@ -8,7 +8,7 @@ import { marked } from "./text.js";
 import { cardOf } from "./waitcards.js";
 import { moment, span } from "./words.js";
 
-const FOR = { approval: "for approval", input: "for your answer", outside: "for an outside tool" };
+const FOR = { approval: "for approval", input: "for your answer", outside: "for an outside tool", parked: "for somebody to look it up" };
 
 const LONGEST_QUOTE = 120;
 const quote = (text) => [": “", ...marked(text.length > LONGEST_QUOTE ? `${text.slice(0, LONGEST_QUOTE)}…` : text), "”"];
@@ -16,8 +16,8 @@ const who = (actorId) => (actorId ? [" by ", ...marked(actorId)] : []);
 
 /** outcome -> what became of the wait; `at` is a moment. */
 const ENDS = {
-  approved: (step, at) => ["Approved", ...who(step.actorId), ` at ${at}`],
-  rejected: (step, at) => ["Rejected", ...who(step.actorId), ` at ${at}`, ...(step.reason ? quote(step.reason) : [])],
+  approved: (step, at) => [step.ask === "parked" ? "Found not done" : "Approved", ...who(step.actorId), ` at ${at}`],
+  rejected: (step, at) => [step.ask === "parked" ? "Given up" : "Rejected", ...who(step.actorId), ` at ${at}`, ...(step.reason ? quote(step.reason) : [])],
   answered: (_, at) => [`Answered at ${at}`],
   completed: (step, at) => (step.ask === "outside" ? [`The result came at ${at}`] : [`Answered at ${at}`, ...(step.output ? quote(step.output) : [])]),
   error: (step, at) => (step.ask === "outside" ? [`An error was reported at ${at}`] : [`Failed at ${at}`]),
@@ -38,7 +38,7 @@ function stale(step) {
 }
 
 const MARKS = { approved: ["done", "c-ok"], rejected: ["x", "quiet"], expired: ["hourglass", "quiet"], answered: ["splice", "c-ok"], completed: ["splice", "c-ok"] };
-const OPEN = { approval: ["shield", "c-wait"], input: ["form", "c-wait"], outside: ["ext", "c-ext"] };
+const OPEN = { approval: ["shield", "c-wait"], input: ["form", "c-wait"], outside: ["ext", "c-ext"], parked: ["unknown", "c-wait"] };
 
 /** `context.waits(step)` gives what the card of the step shows (waitcards.js), or null while the server has not said it. */
 export function askView() {

@@ -28,7 +28,7 @@ export class Asks {
 
   hear({ type, data }, at) {
     const { callId } = data ?? {};
-    if (type in KINDS) this.#open(KINDS[type], data, at);
+    if (type in KINDS) this.#open(data.stage === "recovery" ? "parked" : KINDS[type], data, at);
     if (type === "TOOL_PUT_ASIDE") this.#call(callId, { state: "aside" });
     if (type === "TOOL_APPROVAL_DECIDED") this.#decided(data, at);
     if (type === "TOOL_INPUT_RECEIVED") this.#close(callId, "answered", at);

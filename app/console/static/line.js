@@ -9,6 +9,9 @@ import { Queued } from "./queued.js";
 import { ToolCalls } from "./toolcalls.js";
 import { touch } from "./touch.js";
 
+/** Causes of a pause of which the worker knew nothing. */
+const LOSSES = new Set(["crash", "crash_loop"]);
+
 export const textOf = (content) =>
   typeof content === "string"
     ? content
@@ -170,14 +173,16 @@ export class Line {
   TURN_PAUSED(data, at) {
     this.#closeWait(at, "TURN_PAUSED");
     this.calls.forgetTimes().forEach((call) => this.shown(call));
-    const pause = { cause: data.cause, limit: data.limit ?? null };
+    const isLost = LOSSES.has(data.cause);
+    if (isLost) this.calls.lose().forEach((call) => this.shown(call));
+    const pause = { cause: data.cause, limit: data.limit ?? null, isLost };
     this.#rest(data.requestedAt, at, { type: "PAUSE", tool: false, pause, failureId: null, failure: null, until: null });
   }
 
   /** The turn stands still; what was being written stays as far as it came. */
   #rest(requestedAt, at, wait) {
     this.#wait(null, at);
-    this.#giveUpAttempt(wait.pause ? "stopped" : "broken");
+    this.#giveUpAttempt(wait.pause ? (wait.pause.isLost ? "lost" : "stopped") : "broken");
     this.#over.add(this.#attempt);
     this.add({ key: `wait:${this.#serial += 1}`, kind: "wait", open: true, since: Date.parse(requestedAt ?? "") || at, ...wait });
   }

@@ -41,13 +41,22 @@ function later(turn, mode) {
 /** Whether a message answers what the turn waits for, so that doing something else is a choice. */
 const answersWait = (turn) => turn.status === "WAITING_FOR_USER" && (Boolean(turn.suspension?.question) || answeredByMessage(turn) !== null);
 
+/** It had begun, so that nobody may say it was not run. */
+const isParked = (wait) => wait.stage === "recovery";
+
 /** What a message gives up: the calls that wait for somebody. */
 function givesUp(turn, how) {
   const waiting = (turn.waits ?? []).filter((wait) => wait.callId);
   if (waiting.length === 0) return null;
   const [wait] = waiting;
-  if (waiting.length > 1) return { hint: how, will: ["warn", "Sending gives all of this up.", "The calls that wait are answered “not run”, then the agent reads your message."] };
+  if (waiting.length > 1) {
+    const become = waiting.some(isParked) ? "given up" : "answered “not run”";
+    return { hint: how, will: ["warn", "Sending gives all of this up.", `The calls that wait are ${become}, then the agent reads your message.`] };
+  }
   const tool = { code: wait.toolName };
+  if (isParked(wait)) {
+    return { hint: how, will: ["warn", "Sending gives this call up.", "is answered “outcome unknown”, then the agent reads your message.", tool] };
+  }
   if (wait.suspensionType === "EXTERNAL_TOOL") {
     return { hint: how, will: ["warn", "Sending gives this call up.", "is told that its result is no longer wanted, then the agent reads your message.", tool] };
   }

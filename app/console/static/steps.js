@@ -46,6 +46,7 @@ function thinkView() {
 const PARTIAL = {
   broken: "Not finished. The answer stopped here; what was written is kept.",
   stopped: "Not finished. The answer was stopped here.",
+  lost: "Not finished. Its worker was lost here; what was stored is kept.",
 };
 
 function answerView() {
@@ -172,7 +173,10 @@ function endView(step) {
 
 export const showsEnd = (step) => step.type in ENDED || step.stopReason in STOPPED;
 
-const PHASES = { starting: "Starting", asking: "Asking the model", cancelling: "Cancelling", stopping: "Stopping", held: "On hold" };
+const PHASES = {
+  starting: "Starting", asking: "Asking the model", cancelling: "Cancelling", stopping: "Stopping", held: "On hold",
+  crash: "The worker was lost; another one goes on", shutdown: "The worker stopped in order; another one goes on",
+};
 
 /** What happens while nothing is to be seen yet. */
 function workView() {

@@ -1,9 +1,9 @@
 // The tool calls of one turn, by id: what was asked for, how often it was tried, what came of it.
 
-export const OPEN = new Set(["requested", "running", "again", "approval", "input", "outside", "aside"]);
+export const OPEN = new Set(["requested", "running", "again", "approval", "input", "outside", "parked", "aside", "lost"]);
 
 /** With somebody, since `startedAt`. */
-export const WITH_SOMEBODY = new Set(["approval", "input", "outside"]);
+export const WITH_SOMEBODY = new Set(["approval", "input", "outside", "parked"]);
 
 export class ToolCalls {
   #byId = new Map();
@@ -42,6 +42,13 @@ export class ToolCalls {
     const held = this.all.filter((call) => call.nextAt !== null);
     for (const call of held) call.nextAt = null;
     return held;
+  }
+
+  /** The worker that ran them is gone: nobody saw them end. */
+  lose() {
+    const begun = this.all.filter((call) => call.state === "running");
+    for (const call of begun) Object.assign(call, { state: "lost", startedAt: null });
+    return begun;
   }
 
   get all() { return [...this.#byId.values()]; }

@@ -10,13 +10,16 @@ const NEAR_END = 80;
 /** These show more than their own step: what the turn says as well. */
 const FOLLOWS = new Set(["wait", "ask", "end", "calls"]);
 
+/** A turn that nobody has taken over yet says what its step was lost to. */
+const lostTo = ({ status, stoppedBy }) => (status === "READY" && (stoppedBy === "crash" || stoppedBy === "shutdown") ? stoppedBy : null);
+
 /** Steps as they are drawn: with the sign of work at the end, without an end that needs no word. */
 function shown(line, turn) {
   const steps = line.steps.filter((step) => step.kind !== "end" || showsEnd(step));
   const last = steps.at(-1);
-  const busy = last?.live || (last?.kind === "calls" && last.calls.some((call) => call.state === "running"));
+  const busy = last?.live || line.tools.running > 0;
   if (turn && works(turn.status) && line.ended === null && !line.openWait && !busy) {
-    const asked = turn.held ? "held" : turn.cancelRequested ? "cancelling" : turn.pauseRequested ? "stopping" : null;
+    const asked = turn.held ? "held" : turn.cancelRequested ? "cancelling" : turn.pauseRequested ? "stopping" : lostTo(turn);
     const phase = asked ?? line.phase;
     steps.push({ key: "work", kind: "work", rev: `${phase}${line.phaseSince}`, phase, since: line.phaseSince });
   }

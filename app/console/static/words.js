@@ -46,6 +46,8 @@ export const CALL = {
   input: ["Waiting for your answer", "form", "c-wait", "asks"],
   outside: ["With an outside tool", "ext", "c-ext", "outside"],
   aside: ["Asks when its turn comes", "waits", "c-wait", "asks"],
+  parked: ["Outcome unknown", "unknown", "c-wait", "unknown"],
+  lost: ["Not seen to end", "unknown", "c-wait", "asks"],
   completed: ["Done", "done", "c-ok", "done"],
   error: ["Failed", "failed", "c-fail", "failed"],
   not_started: ["Not run", "cut", "quiet", "interrupted"],
@@ -66,6 +68,8 @@ export const CALL_STORY = {
   cancelled: "Stopped together with the turn.",
   rejected: "Not run. The agent was told why.",
   expired: "Nobody answered in time. The agent was told so.",
+  parked: "This call had begun when its worker was lost. It is not run again until somebody says what became of it.",
+  lost: "This call had begun when its worker was lost. When the turn goes on, the rule of its tool says what becomes of it.",
   unknown:
     "This call had begun when its worker was lost. It may or may not have taken effect, so it was not run again. The agent was told.",
 };
