@@ -2,8 +2,9 @@
 
 Deaths count since something new was stored: what was tried three times from one and the same place
 is not tried again. What only says that something begins, or that what had begun was lost, is
-nothing new: an attempt after it starts from the same place. Neither is what people ask meanwhile
-without the turn going on for it.
+nothing new: an attempt after it starts from the same place. Nor is text of an answer that has not
+ended: the model writes it again from its start. Neither is what people ask meanwhile without the
+turn going on for it.
 """
 
 from collections.abc import Iterable
@@ -17,7 +18,10 @@ MOST_DEATHS = 3
 _NOTHING_NEW = (
     e.StepStarted,
     e.ModelStarted,
+    e.CompactionStarted,
     e.ToolStarted,
+    e.ModelText,
+    e.ModelReasoning,
     e.StepRecovered,
     e.TurnResumed,
     e.InputQueued,
