@@ -2,7 +2,7 @@
 
 A tool may have a probe, which is told the idempotency key of a call and says whether it has taken
 effect. All are asked at once, each for a bounded time. One that raises, says something else or is
-not done in time has said nothing: unknown means no.
+not done in time has said nothing, also where it cannot be stopped: unknown means no.
 """
 
 import asyncio
@@ -11,13 +11,15 @@ from collections.abc import Mapping, Sequence
 import structlog
 
 from app.ports import Probed, Tool
-from app.runner.tasks import is_for_us
+from app.runner.tasks import is_for_us, let_go
 from app.turn.ids import CallId, TurnId, idempotency_key
 from app.turn.lost_calls import Finding, LookedInto
 from app.turn.open_calls import OpenCall
 
 PROBE_SECONDS = 10.0
 """How long a probe may take for one call."""
+_DEAF_SECONDS = 1.0
+"""How long it may then take to end."""
 
 _log = structlog.get_logger(__name__)
 
@@ -54,11 +56,16 @@ async def _found(turn_id: TurnId, call: OpenCall, tools: Mapping[str, Tool]) -> 
     tool = tools.get(call.tool_name)
     if tool is None or not tool.spec.has_probe or not isinstance(tool, Probed):
         return None
+    asking = asyncio.create_task(tool.found(idempotency_key(turn_id, call.call_id)))
     try:
-        async with asyncio.timeout(PROBE_SECONDS):
-            return await tool.found(idempotency_key(turn_id, call.call_id))
+        await asyncio.wait((asking,), timeout=PROBE_SECONDS)
+        if asking.done():
+            return asking.result()
+        _log.warning("probe_too_slow", turn_id=turn_id, tool=call.tool_name)
     except BaseException as error:
         if is_for_us(error):
             raise
         _log.exception("probe_failed", turn_id=turn_id, tool=call.tool_name)
-        return "unknown"
+    finally:
+        await let_go((asking,), within_seconds=_DEAF_SECONDS)
+    return "unknown"

@@ -7,13 +7,12 @@ otherwise after a moment, so that calls which end together cost one commit.
 
 import asyncio
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-import structlog
-
 from app.ports import FrozenForm, Tool, ToolContext, ToolOutput
+from app.runner.tasks import let_go
 from app.turn.agent import Effect
 from app.turn.ids import CallId, TurnId, idempotency_key
 from app.turn.inputs import FinishedCall
@@ -27,10 +26,6 @@ _TOGETHER_SECONDS = 0.005
 
 _DEAF_SECONDS = 1.0
 """How long a tool may take to end once it is cancelled."""
-_DEAF: set[asyncio.Task[ToolOutput]] = set()
-"""Tools that have not: nothing else holds them any more."""
-
-_log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +81,7 @@ class ToolRound:
         """
         tasks = dict(self._tasks)
         self._tasks.clear()
-        await _ended(tasks)
+        await let_go(tasks, within_seconds=_DEAF_SECONDS)
         known = {call.call_id: self._known(task, call) for task, call in tasks.items()}
         finished = tuple(each for each in known.values() if each is not None)
         return CutOff(finished=finished, is_unsure=None in known.values())
@@ -108,7 +103,7 @@ class ToolRound:
         """Cancel what is still running and wait, not for ever, until it is gone."""
         tasks = list(self._tasks)
         self._tasks.clear()
-        await _ended(tasks)
+        await let_go(tasks, within_seconds=_DEAF_SECONDS)
 
     async def _run(self, call: OpenCall) -> ToolOutput:
         context = ToolContext(
@@ -127,18 +122,6 @@ class ToolRound:
             forms=self._forms,
         )
         return await self._tools[call.tool_name].run(self._arguments[call.call_id], context)
-
-
-async def _ended(tasks: Collection[asyncio.Task[ToolOutput]]) -> None:
-    """Cancel them; one that does not heed it goes on by itself, and nobody hears of it again."""
-    for task in tasks:
-        task.cancel()
-    if tasks:
-        _, deaf = await asyncio.wait(tasks, timeout=_DEAF_SECONDS)
-        for task in deaf:
-            _log.warning("tool_not_stopped", call_id=task.get_name())
-            _DEAF.add(task)
-            task.add_done_callback(_DEAF.discard)
 
 
 def _finished(call_id: CallId, output: ToolOutput) -> FinishedCall:

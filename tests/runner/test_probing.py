@@ -8,7 +8,7 @@ import pytest
 
 from app.agents import Hooks
 from app.ports import Tool
-from app.runner import probing
+from app.runner import probing, tasks
 from app.settings import Settings
 from app.tools import Done, NotDone, tool
 from app.turn.ids import TurnId
@@ -29,12 +29,14 @@ class Bank:
         self.may_say = asyncio.Event()
         self.may_say.set()
         self.keys: list[str] = []
+        self.is_deaf = False
+        """Whether the probe goes on when it is told to end."""
 
     def tool(self) -> Tool:
         async def probe(key: str) -> Done | NotDone | None:
             self.keys.append(key)
             self.asked_for.set()
-            await self.may_say.wait()
+            await self._until_it_may_say()
             if isinstance(self.answer, Exception):
                 raise self.answer
             return self.answer
@@ -47,6 +49,14 @@ class Bank:
             return "paid"
 
         return pay
+
+    async def _until_it_may_say(self) -> None:
+        while not self.may_say.is_set():
+            try:
+                await self.may_say.wait()
+            except asyncio.CancelledError:
+                if not self.is_deaf:
+                    raise
 
 
 @asynccontextmanager
@@ -117,10 +127,31 @@ async def test_a_probe_that_takes_too_long_has_said_nothing(
     assert [result.outcome for result in record.results.values()] == [Outcome.UNKNOWN]
 
 
-async def test_a_cancellation_does_not_wait_for_a_probe(
-    database_dsn: str, settings: Settings
+async def test_a_probe_that_cannot_be_stopped_has_said_nothing_and_holds_nobody_up(
+    database_dsn: str, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(probing, "PROBE_SECONDS", 0.05)
+    monkeypatch.setattr(probing, "_DEAF_SECONDS", 0.05)
     bank = Bank(Done("T-7"))
+    bank.may_say.clear()
+    bank.is_deaf = True
+    async with lost(database_dsn, settings, bank) as (one, turn_id):
+        async with asyncio.timeout(5):
+            await one.run()
+        record = await one.checked(turn_id)
+        bank.may_say.set()
+
+    assert [result.outcome for result in record.results.values()] == [Outcome.UNKNOWN]
+    assert record.turn.status is Status.COMPLETED
+
+
+@pytest.mark.parametrize("is_deaf", [False, True])
+async def test_a_cancellation_does_not_wait_for_a_probe(
+    database_dsn: str, settings: Settings, monkeypatch: pytest.MonkeyPatch, *, is_deaf: bool
+) -> None:
+    monkeypatch.setattr(tasks, "DEAF_SECONDS", 0.05)
+    bank = Bank(Done("T-7"))
+    bank.is_deaf = is_deaf
     bank.may_say.clear()
     async with lost(database_dsn, settings, bank) as (one, turn_id):
         driving = asyncio.create_task(one.run())
@@ -129,6 +160,7 @@ async def test_a_cancellation_does_not_wait_for_a_probe(
         async with asyncio.timeout(5):
             await driving
         record = await one.checked(turn_id)
+        bank.may_say.set()
 
     assert record.turn.status is Status.CANCELLED
     assert [result.outcome for result in record.results.values()] == [Outcome.UNKNOWN]
