@@ -30,12 +30,16 @@ def taken_over(
 ) -> tuple[e.Event, ...]:
     """Paused where it stands, with all that is to be recovered; or nothing new.
 
-    What is to stop, or has failed but for the record, does: nothing more is run for that.
+    What is to end, or has failed but for the record, does: nothing more is run for that. What is to
+    pause is recovered first, in which a probe of a tool may have a part, and workers die of that
+    too: so it is paused where it stands when enough of them have.
     """
-    if not is_open(turn) or turn.pause_requested or isinstance(next_step(turn, at=at), Rest):
+    if not is_open(turn) or isinstance(next_step(turn, at=at), Rest):
         return ()
     if given.deaths >= MOST_DEATHS:
         return (e.TurnPaused(cause=PauseCause.CRASH_LOOP, requested_at=at),)
+    if turn.pause_requested:
+        return ()
     if agent.on_crash == "pause" and turn.status is Status.RUNNING:
         return (e.TurnPaused(cause=PauseCause.CRASH, requested_at=at),)
     return ()

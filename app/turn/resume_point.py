@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from app.turn.agent import Agent
+from app.turn.decide_orphans import is_open
 from app.turn.events import RecoveryRule
 from app.turn.ids import CallId, FailureId
 from app.turn.lost_tools import foreseen
@@ -151,8 +152,10 @@ def of_active(turn: Turn, agent: Agent | None, *, is_lost: bool) -> ResumePoint:
     Args:
         turn: as it is stored.
         agent: its own, where its version is there; it knows the rules of its tools.
-        is_lost: whether its worker is gone: the claim has run out and was not given up.
+        is_lost: whether its worker is gone: the claim has run out and was not given up. One of
+            which it is decided that it ends is not gone on with for that.
     """
+    is_lost = is_lost and is_open(turn)
     match turn.state:
         case WaitingForModel(record=record, text_kept=text_kept):
             return Resumable(kind=_asked_again(text_kept=text_kept), failure_id=record.failure_id)

@@ -9,7 +9,7 @@ from app.turn.agent import Limits, OnCrash
 from app.turn.errors import ConversationBusy, TurnNotBlocked
 from app.turn.events import StepRecovered, TurnPaused
 from app.turn.next_step import RecoverLostStep, next_step
-from app.turn.resume_point import Resumable, of_active
+from app.turn.resume_point import NotResumable, Resumable, of_active
 from app.turn.states import CallingModel, Paused, RunningTools
 from app.turn.status import PauseCause, Status
 from app.turn.transcript import NoticeMessage, Outcome, ToolResult, UserMessage
@@ -111,7 +111,17 @@ def test_the_third_death_in_a_row_that_brought_nothing_pauses_the_turn(told: Tol
 
 def test_what_is_to_stop_is_stopped_and_not_paused_for_its_crash() -> None:
     assert three_calls().cancelled().crashed(deaths=3).last == ()
-    assert three_calls().paused().crashed(deaths=3).last == ()
+    assert three_calls().paused().crashed(deaths=2).last == ()
+
+
+def test_a_turn_that_is_to_pause_is_paused_where_it_stands_when_its_recovery_kills_workers() -> (
+    None
+):
+    told = three_calls("continue").paused().crashed(deaths=3)
+
+    assert paused(told).cause is PauseCause.CRASH_LOOP
+    assert isinstance(paused(told).lost, RunningTools)
+    assert not told.turn.pause_requested
 
 
 def test_a_round_that_fails_the_turn_fails_it_however_often_a_worker_dies() -> None:
@@ -214,6 +224,11 @@ def test_the_resume_point_is_the_same_before_and_behind_the_pause(
     assert isinstance(orphaned, Resumable)
     assert orphaned.kind == kind
     assert of_active(told.crashed().turn, an_agent(), is_lost=False) == orphaned
+
+
+def test_an_orphan_that_is_to_end_is_no_place_to_resume_at() -> None:
+    for told in (three_calls().cancelled(), calling().cancelled()):
+        assert of_active(told.turn, an_agent(), is_lost=True) == NotResumable(reason="running")
 
 
 def test_a_resume_of_an_orphan_says_so_in_the_journal_and_recovers_as_behind_a_pause() -> None:
