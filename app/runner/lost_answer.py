@@ -4,7 +4,7 @@ from app.ports import TurnStore
 from app.turn.events import Event
 from app.turn.partial import written
 from app.turn.state import Turn
-from app.turn.states import CallingModel
+from app.turn.states import CallingModel, Paused
 
 _ROWS_AT_ONCE = 500
 
@@ -12,10 +12,12 @@ _ROWS_AT_ONCE = 500
 async def lost_answer(store: TurnStore, turn: Turn) -> tuple[str, str]:
     """Text and reasoning of the open answer as far as they are stored; empty where none is open.
 
+    Also of one that a paused turn has kept for its recovery.
+
     Raises:
         StoreUnavailable: the database is away.
     """
-    state = turn.state
+    state = turn.state.lost if isinstance(turn.state, Paused) else turn.state
     if not isinstance(state, CallingModel) or not (state.text_stored or state.reasoning_stored):
         return "", ""
     events: list[Event] = []

@@ -6,7 +6,7 @@ What it means is decided in `app.services.drafts`. Two messages that race are de
 other: the loser is decided anew on what it finds then.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import structlog
@@ -20,6 +20,7 @@ from app.ports import (
     VersionConflict,
 )
 from app.runner.commit import Written
+from app.runner.lost_answer import lost_answer
 from app.services.deps import Caller, Services
 from app.services.drafts import (
     Draft,
@@ -35,9 +36,10 @@ from app.services.opening import open_turn
 from app.services.orphans import orphan_held
 from app.turn.errors import Rejected, TurnTerminal
 from app.turn.ids import MessageId, TurnId
-from app.turn.inputs import Replan
+from app.turn.inputs import LostAnswer, Replan
+from app.turn.state import Turn
 from app.turn.states import WaitingForCalls
-from app.turn.status import BLOCKED
+from app.turn.status import BLOCKED, Status
 from app.turn.transcript import ContentPart, UserMessage
 
 _MOST_TRIES = 10
@@ -137,11 +139,19 @@ async def _gone_on(
     command_of = partial(caller.command, audit, receipt=receipt)
     async with orphan_held(services, caller, turn) as held:
         given = request_to(services, draft, active, is_orphaned=held is not None)
+        if held is not None or turn.status is Status.PAUSED:
+            given = replace(given, lost=await _lost(services, turn))
         if held is None:
             return _posted(await services.writer.request(turn, given, command_of))
         written = await services.writer.request_under(held.claim, turn, given, command_of)
         held.done(written)
     return _posted(written)
+
+
+async def _lost(services: Services, turn: Turn) -> LostAnswer:
+    """What is stored of the answer that a dead worker has left."""
+    text, reasoning = await lost_answer(services.turns, turn)
+    return LostAnswer(text=text, reasoning=reasoning)
 
 
 def _posted(written: Written) -> Posted:
@@ -192,7 +202,7 @@ async def replan(
         try:
             written = await services.writer.request(
                 stored.turn,
-                Replan(message=message),
+                Replan(message=message, lost=await _lost(services, stored.turn)),
                 partial(caller.command, audit, receipt=receipt),
                 expected_version=expected_version,
             )

@@ -156,7 +156,7 @@ def _requested(  # noqa: C901 - it only routes
         case i.Resume():
             return decide_requests.pause_ended(turn, given, at=at, agent=agent)
         case i.Replan():
-            return decide_requests.replanned(turn, given, at=at)
+            return decide_requests.replanned(turn, given, at=at, agent=agent)
         case i.Run():
             return decide_requests.hold_ended(turn, at=at)
         case i.UserInput():

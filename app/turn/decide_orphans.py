@@ -3,7 +3,8 @@
 a worker takes it over    paused at the third death in a row that brought nothing (T116), or for a
                           person to decide where its agent says so (C25); else nothing new, and its
                           lost step is recovered
-a message                 each open call gets a result, `unknown` where it had begun; then the
+a message                 each open call gets a result, `unknown` where it had begun; what is stored
+                          of the answer is kept as a partial message, else withdrawn; then the
                           message is said (T10a)
 CANCEL                    as where nothing is in flight: nobody is there who could end it
 """
@@ -18,11 +19,12 @@ from app.turn.evolve import advance
 from app.turn.interruption import interrupted
 from app.turn.next_step import Rest, next_step
 from app.turn.open_calls import OpenCall
+from app.turn.partial import cut_off
 from app.turn.state import Turn
-from app.turn.states import CallingModel, Compacting, RunningTools
+from app.turn.states import CallingModel, Compacting, Paused, RunningTools
 from app.turn.status import PauseCause, Status
 from app.turn.steps import cancelled, end_step
-from app.turn.transcript import InterruptionReason, Outcome, UserMessage
+from app.turn.transcript import UNFINISHED, InterruptionReason, Outcome, UserMessage
 
 
 def taken_over(
@@ -51,9 +53,13 @@ def is_open(turn: Turn) -> bool:
     return not (turn.cancel_requested or is_failing)
 
 
-def spoken_to(turn: Turn, message: UserMessage) -> tuple[e.Event, ...]:
+def spoken_to(turn: Turn, given: i.PostMessage, agent: Agent | None) -> tuple[e.Event, ...]:
     """The calls are answered, the message is said, the model is called with it (T10a)."""
-    closed = (*_withdrawn(turn), *(_answered(call, message) for call in turn.open_calls))
+    message = given.message
+    closed = (
+        *given_up(turn, given.lost, agent),
+        *(_answered(call, message) for call in turn.open_calls),
+    )
     after = advance(turn, closed)
     return (
         *closed,
@@ -70,20 +76,16 @@ def cancelled_at_once(turn: Turn) -> tuple[e.Event, ...]:
     return (*ended, *cancelled(turn))
 
 
-def _withdrawn(turn: Turn) -> tuple[e.Event, ...]:
-    """The step that is lost, and what becomes of it: nothing of it counts."""
+def given_up(turn: Turn, lost: i.LostAnswer, agent: Agent | None) -> tuple[e.Event, ...]:
+    """The step that is lost, and what becomes of it: nothing of it counts.
+
+    Of a paused turn only an answer is one: its calls are the turn's, and given up like any others.
+    """
     match turn.state:
-        case CallingModel(attempt_id=attempt_id) as state:
-            had_text = state.text_stored > 0 or state.reasoning_stored > 0
-            discard_from = 0 if had_text else None
-            return (
-                e.StepRecovered(
-                    attempt_id=attempt_id,
-                    recovery="CALL_MODEL",
-                    discard_from=discard_from,
-                    cause="crash",
-                ),
-            )
+        case CallingModel() as state:
+            return _answer_given_up(turn, state, lost, agent)
+        case Paused(lost=CallingModel() as state):
+            return _answer_given_up(turn, state, lost, agent)
         case Compacting(attempt_id=attempt_id):
             return (e.StepRecovered(attempt_id=attempt_id, recovery="CALL_MODEL", cause="crash"),)
         case RunningTools(attempt_id=attempt_id, calls=calls):
@@ -95,6 +97,28 @@ def _withdrawn(turn: Turn) -> tuple[e.Event, ...]:
             )
         case _:
             return ()
+
+
+def _answer_given_up(
+    turn: Turn, state: CallingModel, lost: i.LostAnswer, agent: Agent | None
+) -> tuple[e.Event, ...]:
+    """Readers have seen its text: it is kept where all of it is at hand, or taken back (C8)."""
+    had_text = state.text_stored > 0 or state.reasoning_stored > 0
+    is_whole = (len(lost.text), len(lost.reasoning)) == (state.text_stored, state.reasoning_stored)
+    kept = (
+        ()
+        if agent is None or not is_whole
+        else cut_off(
+            turn, state.attempt_id, agent, UNFINISHED, text=lost.text, reasoning=lost.reasoning
+        )
+    )
+    recovered = e.StepRecovered(
+        attempt_id=state.attempt_id,
+        recovery="CALL_MODEL",
+        discard_from=(len(lost.text) if kept else 0) if had_text else None,
+        cause="crash",
+    )
+    return (recovered, *kept)
 
 
 def _answered(call: OpenCall, message: UserMessage) -> e.ToolInterrupted:

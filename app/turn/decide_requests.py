@@ -12,7 +12,7 @@ from app.turn import inputs as i
 from app.turn.agent import Agent
 from app.turn.begin_tools import has_due
 from app.turn.decide_calls import answered_in_words, is_answered_by, keeps_out_messages
-from app.turn.decide_orphans import cancelled_at_once, is_open, spoken_to
+from app.turn.decide_orphans import cancelled_at_once, given_up, is_open, spoken_to
 from app.turn.decide_queue import queued
 from app.turn.errors import (
     ConversationBusy,
@@ -56,22 +56,24 @@ def message_posted(
     if turn.is_terminal:
         raise TurnTerminal(turn, f"turn {turn.identity.turn_id!r} is {turn.status}")
     if turn.status not in BLOCKED:
-        return _said_to_work(turn, given, at=at)
+        return _said_to_work(turn, given, agent, at=at)
     if isinstance(turn.state, WaitingForUser):
         return answered(turn, given.message, "USER_MESSAGE", at=at)
     if is_answered_by(turn, given.message):
         return answered_in_words(turn, given.message, at=at, agent=agent)
     if keeps_out_messages(turn):
         raise _form_waits(turn)
-    return _replanned(turn, given.message, "USER_MESSAGE", at)
+    return _replanned(turn, given, "USER_MESSAGE", agent, at)
 
 
-def _said_to_work(turn: Turn, given: i.PostMessage, *, at: datetime) -> tuple[e.Event, ...]:
+def _said_to_work(
+    turn: Turn, given: i.PostMessage, agent: Agent | None, *, at: datetime
+) -> tuple[e.Event, ...]:
     """To a turn at work, or to one that only seems to be: its worker is gone."""
     mode = given.when_running
     if given.is_orphaned and turn.status is Status.RUNNING and is_open(turn):
         if not (given.recover_first or mode == "queue" or keeps_out_messages(turn)):
-            return spoken_to(turn, given.message)
+            return spoken_to(turn, given, agent)
         mode = "queue" if given.recover_first else mode
     if mode == "reject":
         detail = (
@@ -105,11 +107,13 @@ def answered(
     )
 
 
-def replanned(turn: Turn, given: i.Replan, *, at: datetime) -> tuple[e.Event, ...]:
+def replanned(
+    turn: Turn, given: i.Replan, *, at: datetime, agent: Agent | None
+) -> tuple[e.Event, ...]:
     """Always interrupts what is open; never read as an answer (T87)."""
     if turn.status not in BLOCKED:
         raise does_not_fit(turn, "REPLAN_WITH_MESSAGE")
-    return _replanned(turn, given.message, "REPLAN_WITH_MESSAGE", at)
+    return _replanned(turn, given, "REPLAN_WITH_MESSAGE", agent, at)
 
 
 def model_retried(turn: Turn, given: i.RetryModel, *, at: datetime) -> tuple[e.Event, ...]:
@@ -203,18 +207,27 @@ def cancel_asked(turn: Turn, given: i.Cancel) -> tuple[e.Event, ...]:
 
 
 def _replanned(
-    turn: Turn, message: UserMessage, command: ResumedBy, at: datetime
+    turn: Turn,
+    given: i.PostMessage | i.Replan,
+    command: ResumedBy,
+    agent: Agent | None,
+    at: datetime,
 ) -> tuple[e.Event, ...]:
-    """One result per open call in declared order, then the message (table 2.3, RP)."""
+    """One result per open call in declared order, then the message (table 2.3, RP).
+
+    The answer of a worker that has died of it is given up as well.
+    """
+    message, lost = given.message, given_up(turn, given.lost, agent)
     is_replan = command == "REPLAN_WITH_MESSAGE"
     reason = InterruptionReason.REPLANNED if is_replan else InterruptionReason.USER_MESSAGE
     return (
+        *lost,
         *(
             interrupted(
                 call, outcome_when_overtaken(call), reason, source_message_id=message.message_id
             )
             for call in turn.open_calls
         ),
-        e.MessageAdded(position=turn.next_position, message=message),
+        e.MessageAdded(position=advance(turn, lost).next_position, message=message),
         resumed(turn, command, at=at, correlation_id=message.message_id),
     )

@@ -22,6 +22,7 @@ from app.turn.states import (
     Failed,
     LimitReached,
     ModelDue,
+    Paused,
     Ready,
     RunningTools,
     Terminal,
@@ -194,10 +195,13 @@ def _said(turn: Turn, event: e.MessageAdded) -> Turn:
 def _recovered(turn: Turn, event: e.StepRecovered) -> Turn:
     """Nothing is in flight any more; what had been started stays marked by its attempts.
 
-    A turn that is opened to go on with a history is READY like any other.
+    A turn that is opened to go on with a history is READY like any other, and one that is paused
+    stays so until it goes on.
     """
     if isinstance(turn.state, Ready):
         return turn
+    if isinstance(turn.state, Paused):
+        return replace(turn, state=replace(turn.state, lost=None))
     if isinstance(turn.state, Compacting):
         due = CompactionDue(record=turn.state.record, is_asked=turn.state.is_asked)
         return replace(turn, state=due)

@@ -26,6 +26,17 @@ WhenRunning: TypeAlias = Literal["reject", "queue", "steer"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LostAnswer:
+    """All that is stored of an answer whose worker is gone, for whoever goes on without it."""
+
+    text: str = ""
+    reasoning: str = ""
+
+
+NOTHING_WRITTEN = LostAnswer()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PostMessage:
     """A user's message to the active turn of its conversation."""
 
@@ -36,6 +47,7 @@ class PostMessage:
     """Whether the turn's worker is gone, and the caller holds the claim in its place (T10a)."""
     recover_first: bool = False
     """Whether an orphaned turn is to be brought to its end first, the message said behind it."""
+    lost: LostAnswer = NOTHING_WRITTEN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +89,7 @@ class Replan:
     """`REPLAN_WITH_MESSAGE`: close every open call and go on with a new message."""
 
     message: UserMessage
+    lost: LostAnswer = NOTHING_WRITTEN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

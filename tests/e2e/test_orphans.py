@@ -11,7 +11,7 @@ from app.turn.events import StepRecovered
 from tests.e2e.conftest import Stage
 from tests.http.rig import assert_problem
 from tests.support.oracles import check_everything
-from tests.support.orphans import claimed, dies_with, working
+from tests.support.orphans import claimed, dies_once, dies_with, working
 from tests.support.polling import eventually
 from tests.support.postgres import query
 from tests.support.resuming import last_request, point_of, resume
@@ -82,6 +82,36 @@ async def test_a_message_to_an_orphan_answers_its_calls_runs_none_and_goes_on(
     assert stage.ledger.tools() == ["pay_slowly"]
     roles = [message["role"] for message in last_request(stage.provider)]
     assert roles == ["user", "assistant", "tool", "tool", "user"]
+
+
+@pytest.mark.parametrize("agent", ["clerk", "careful"])
+async def test_a_message_behind_a_death_in_mid_answer_leaves_what_was_read_of_it(
+    service: Service, stage: Stage, agent: str
+) -> None:
+    """`careful` is paused by its next worker before the message comes."""
+    told, cut = "Once upon a time. " * 400, {"times": 1, "cut_at_byte": 7_000, "hang": True}
+    script = [{"text": told, "chunks": 3, "faults": [cut]}, DONE]
+    stage.provider.script(MODEL, script)
+    await service.send("c1", "Tell me a tale.", agentId=agent, wait=0)
+    turn_id = await dies_once(service, stage.dsn, partial(_has_text, stage))
+    if agent == "careful":
+        async with working(service):
+            assert (await service.at_rest(turn_id))["status"] == "PAUSED"
+
+    answer = await post(service, "Never mind.")
+
+    assert answer.status_code == 202, answer.text
+    async with working(service):
+        assert (await service.at_rest(turn_id))["finalOutput"] == "Done."
+    shown = (await service.client.get("/conversations/c1/messages")).json()["items"]
+    roles = [(each["role"], each.get("stopReason")) for each in shown]
+    assert roles == [
+        ("user", None),
+        ("assistant", "INTERRUPTED"),
+        ("user", None),
+        ("assistant", "END_TURN"),
+    ]
+    assert told.startswith(shown[1]["content"])
 
 
 async def test_with_recovery_first_the_turn_ends_by_its_rules_and_the_message_follows(
@@ -292,6 +322,13 @@ async def test_a_worker_that_stops_in_order_is_told_apart_from_one_that_dies(
         causes += [event.cause for event in events if isinstance(event, StepRecovered)]
 
     assert causes == ["shutdown", "crash"]
+
+
+async def _has_text(stage: Stage) -> bool:
+    found = await query(
+        stage.dsn, "SELECT 1 FROM turn_events WHERE events::text LIKE '%MODEL_TEXT%'"
+    )
+    return bool(found)
 
 
 def _has_effects(stage: Stage, count: int) -> bool:

@@ -1,7 +1,7 @@
 """Turns whose worker has died in the middle of a step, in a service whose worker a test runs."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
 from app.ports import ClaimedTurn
@@ -24,12 +24,17 @@ async def dies_with(service: Service, dsn: str, is_so: Callable[[], bool]) -> st
 
     Its lease has passed when this returns; the turn's id.
     """
-    held = await claimed(service)
-    driving = asyncio.create_task(service.runtime.worker.driver.drive(held, asyncio.Event()))
 
     async def comes_true() -> bool:
         return is_so()
 
+    return await dies_once(service, dsn, comes_true)
+
+
+async def dies_once(service: Service, dsn: str, comes_true: Callable[[], Awaitable[bool]]) -> str:
+    """The same, for what can only be asked about."""
+    held = await claimed(service)
+    driving = asyncio.create_task(service.runtime.worker.driver.drive(held, asyncio.Event()))
     try:
         await eventually(comes_true)
     finally:

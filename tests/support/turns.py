@@ -46,7 +46,7 @@ from app.turn.open_calls import OpenCall
 from app.turn.partial import written
 from app.turn.start import start, succeed
 from app.turn.state import Turn
-from app.turn.states import CallingModel
+from app.turn.states import CallingModel, Paused
 from app.turn.transcript import (
     AssistantMessage,
     Message,
@@ -456,7 +456,17 @@ class Told:
     def orphan_told(self, text: str = "no, this", message_id: str = "m2") -> Self:
         """A message, while the turn's worker is gone."""
         message = a_message(text, message_id)
-        return self.tell(i.PostMessage(message=message, is_orphaned=True))
+        return self.tell(i.PostMessage(message=message, is_orphaned=True, lost=self.left_behind))
+
+    @property
+    def left_behind(self) -> i.LostAnswer:
+        """What a faithful shell finds stored of the answer that a dead worker has left."""
+        match self.turn.state:
+            case CallingModel(attempt_id=left) | Paused(lost=CallingModel(attempt_id=left)):
+                text, reasoning = written(self.events, left)
+                return i.LostAnswer(text=text, reasoning=reasoning)
+            case _:
+                return i.NOTHING_WRITTEN
 
     def cancelled(self) -> Self:
         return self.tell(i.Cancel())
@@ -481,7 +491,8 @@ class Told:
         return self.tell(i.Run())
 
     def posted(self, text: str = "and then?", message_id: str = "m2") -> Self:
-        return self.tell(i.PostMessage(message=a_message(text, message_id)))
+        message = a_message(text, message_id)
+        return self.tell(i.PostMessage(message=message, lost=self.left_behind))
 
     def queued(self, text: str = "and then?", message_id: str = "m2") -> Self:
         message = a_message(text, message_id)

@@ -229,6 +229,7 @@ requests = st.one_of(
         message=st.builds(a_message),
         is_orphaned=st.just(True),
         recover_first=st.booleans(),
+        lost=st.sampled_from([i.NOTHING_WRITTEN, i.LostAnswer(text="Once")]),
     ),
     st.just(i.Cancel(is_orphaned=True)),
 )

@@ -12,7 +12,7 @@ from app.turn.next_step import RecoverLostStep, next_step
 from app.turn.resume_point import NotResumable, Resumable, of_active
 from app.turn.states import CallingModel, Paused, RunningTools
 from app.turn.status import PauseCause, Status
-from app.turn.transcript import NoticeMessage, Outcome, ToolResult, UserMessage
+from app.turn.transcript import UNFINISHED, NoticeMessage, Outcome, ToolResult, UserMessage
 from tests.support.turns import (
     IDEMPOTENT,
     READS,
@@ -283,12 +283,37 @@ def test_a_message_to_an_orphan_closes_every_open_call_and_runs_none() -> None:
     assert told.begun().types == ["STEP_STARTED", "MODEL_STARTED"]
 
 
-def test_a_message_to_an_orphan_withdraws_the_text_of_its_lost_answer() -> None:
-    told = Told().begun().wrote("Once upon").orphan_told()
-
-    assert told.types == ["STEP_RECOVERED", "MESSAGE_ADDED", "TURN_RESUMED"]
+@pytest.mark.parametrize(
+    "told",
+    [
+        Told().begun().wrote("Once upon", "Hm").orphan_told(),
+        calling().wrote("Once upon", "Hm").crashed().posted(),
+        calling().wrote("Once upon", "Hm").crashed(deaths=3).posted(),
+    ],
+)
+def test_a_message_keeps_the_text_of_a_lost_answer_as_a_partial_message(told: Told) -> None:
+    assert told.types == ["STEP_RECOVERED", "MODEL_STOPPED", "MESSAGE_ADDED", "TURN_RESUMED"]
     assert isinstance(told.last[0], StepRecovered)
-    assert told.last[0].discard_from == 0
+    assert told.last[0].discard_from == len("Once upon")
+    (partial,) = told.partial
+    assert (partial.text, partial.reasoning, partial.error) == ("Once upon", "Hm", UNFINISHED)
+    assert isinstance(told.transcript[told.turn.next_position - 1], UserMessage)
+    assert told.begun().types == ["STEP_STARTED", "MODEL_STARTED"]
+
+
+@pytest.mark.parametrize("lost", [i.NOTHING_WRITTEN, i.LostAnswer(text="Once")])
+def test_text_of_a_lost_answer_that_is_not_all_at_hand_is_withdrawn(lost: i.LostAnswer) -> None:
+    message = a_message("no", "m2")
+    orphan = i.PostMessage(message=message, is_orphaned=True, lost=lost)
+    replan = i.Replan(message=message, lost=lost)
+    for told in (
+        calling().wrote("Once upon").tell(orphan),
+        calling().wrote("Once upon").crashed().tell(replan),
+    ):
+        assert told.types == ["STEP_RECOVERED", "MESSAGE_ADDED", "TURN_RESUMED"]
+        assert isinstance(told.last[0], StepRecovered)
+        assert told.last[0].discard_from == 0
+        assert told.partial == []
 
 
 def test_what_the_gone_worker_reports_behind_the_message_is_nothing_new() -> None:
