@@ -93,6 +93,15 @@ FROM unnest($2::text[], $3::int[]) AS held (turn_id, epoch)
 WHERE t.turn_id = held.turn_id AND t.claim_epoch = held.epoch AND t.claimed_by = $1
 """
 
+_PUT_OFF = """
+UPDATE turns t
+SET claimed_by = CASE WHEN held.was_held THEN t.claimed_by END,
+    deaths = t.deaths - CASE WHEN held.was_held THEN 1 ELSE 0 END
+FROM unnest($2::text[], $3::int[], $4::bool[]) AS held (turn_id, epoch, was_held)
+WHERE t.turn_id = held.turn_id AND t.claim_epoch = held.epoch AND t.claimed_by = $1
+"""
+"""A turn that a worker cannot read waits until the claim would have run out. What the next claim is
+told of it is as if this one had not been: no worker has died of it."""
 
 _TAKE = """
 UPDATE turns t
@@ -136,8 +145,22 @@ class PostgresClaims:
             self._last_tenant = _last_of(rows, taken, limit)
             if taken or not rows[0]["is_cut"]:
                 break
-        # The claim of a turn of a newer version runs out: a newer worker may be next (case 56).
-        return list(readable(taken, partial(_claimed, worker)))
+        claimed = list(readable(taken, partial(_claimed, worker)))
+        known = {each.turn.identity.turn_id for each in claimed}
+        unreadable = [row for row in taken if row["turn_id"] not in known]
+        if unreadable:  # by this version: a newer worker may be next (case 56)
+            await self._put_off(worker, unreadable)
+        return claimed
+
+    @around("claim.release")
+    async def _put_off(self, worker: str, rows: Sequence[Row]) -> None:
+        await self._database.execute(
+            _PUT_OFF,
+            worker,
+            [row["turn_id"] for row in rows],
+            [row["claim_epoch"] for row in rows],
+            [row["was_held"] for row in rows],
+        )
 
     @around("claim.renew")
     async def renew(self, worker: str, claims: Mapping[TurnId, int]) -> frozenset[TurnId]:

@@ -31,8 +31,6 @@ _EVENTS: TypeAdapter[tuple[Event, ...]] = TypeAdapter(
 )
 _FAILURE = TypeAdapter(ModelFailure)
 _ELSEWHERE = {"identity": True, "version": True, "created_at": True}
-_NO_LONGER_IN_STATES = ("text_kept",)
-"""What earlier versions stored in a state and nobody asks for any more."""
 _MESSAGE_FIELD = {
     "MESSAGE_ADDED": "message",
     "MODEL_COMPLETED": "message",
@@ -95,8 +93,6 @@ def decode_turn(row: Mapping[str, Any]) -> Turn:
     known = {"identity": identity, "version": row["version"], "created_at": row["created_at"]}
     try:
         body: dict[str, Any] = orjson.loads(row["body"])
-        for name in _NO_LONGER_IN_STATES:
-            body["state"].pop(name, None)
         return _TURN.validate_python(body | known, extra="forbid")
     except (ValidationError, orjson.JSONDecodeError, LookupError, TypeError, AttributeError):
         # Without its cause, whose text would quote the turn.

@@ -15,7 +15,7 @@ from app.turn.ids import AgentId, AgentVersion, AttemptId, FailureId, TurnId
 from app.turn.state import Turn
 from app.turn.status import Status
 from tests.store.stored import VERSIONS, Stored, begin
-from tests.support.turns import NOON, OVERLOADED, an_agent
+from tests.support.turns import NOON, OVERLOADED, a_call, an_agent, an_answer
 
 
 @pytest.fixture
@@ -180,6 +180,16 @@ async def taken(stored: Stored) -> tuple[bool, int]:
     return held.is_taken_over, held.deaths
 
 
+def asks_for_a_tool() -> i.ModelAnswered:
+    return i.ModelAnswered(
+        attempt_id=AttemptId("a1"),
+        answer=an_answer("", a_call("A")),
+        next_attempt_id=AttemptId("a2"),
+        failure_id=FailureId("f1"),
+        taken_call_ids=frozenset(),
+    )
+
+
 async def test_deaths_in_a_row_without_anything_new_are_counted(stored: Stored) -> None:
     turn = await stored.a_turn()
     assert await taken(stored) == (False, 0)
@@ -200,10 +210,29 @@ async def test_deaths_before_something_new_was_stored_do_not_count(
     await died(stored)
     assert await taken(stored) == (True, 1)
 
-    await stored.tell(turn, i.ModelWrote(attempt_id=AttemptId("a1"), text="Once", reasoning=""))
+    await stored.tell(turn, asks_for_a_tool())
     await died(stored)
 
     assert await taken(stored) == (True, 1)
+
+
+async def test_case_56_a_worker_that_cannot_read_a_turn_has_not_died_of_it(stored: Stored) -> None:
+    turn = await stored.tell(await stored.a_turn(), begin())
+    body = await stored.database.value("SELECT body FROM turns")
+    await stored.database.execute("UPDATE turns SET body = '{\"newer\": 1}'")
+    for _ in range(3):
+        assert not await stored.claims.claim("old", limit=1, versions=VERSIONS)
+        assert not await stored.claims.claim("new", limit=1, versions=VERSIONS), "it waits"
+        await died(stored)
+    await stored.database.execute("UPDATE turns SET body = $1", body)
+    assert await taken(stored) == (False, 0)
+
+    await died(stored)
+    await stored.database.execute("UPDATE turns SET body = '{\"newer\": 1}'")
+    assert not await stored.claims.claim("old", limit=1, versions=VERSIONS)
+    await died(stored)
+    await stored.database.execute("UPDATE turns SET body = $1", body)
+    assert await taken(stored) == (True, 1), turn.identity.turn_id
 
 
 async def test_a_worker_that_gave_its_claim_up_has_not_died(stored: Stored) -> None:

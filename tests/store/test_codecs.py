@@ -160,6 +160,78 @@ def test_case_56_no_field_of_a_newer_version_is_dropped_wherever_it_stands(place
         decode_turn(_row(turn, orjson.dumps(body).decode()))
 
 
+def _row(turn: Turn, body: str) -> dict[str, object]:
+    identity = turn.identity
+    return {
+        "turn_id": identity.turn_id,
+        "tenant_id": identity.tenant_id,
+        "conversation_id": identity.conversation_id,
+        "agent_id": identity.agent_id,
+        "agent_version": identity.agent_version,
+        "version": turn.version,
+        "created_at": turn.created_at,
+        "body": body,
+    }
+
+
+def test_what_a_turn_has_not_met_is_not_written_down_with_every_change() -> None:
+    said = orjson.loads(encode_turn(Told().begun().turn))
+
+    assert said.keys() == {"state", "next_position", "counters", "is_taken_up"}
+    assert said["counters"] == {"steps": 1, "model_attempts": 1}
+
+
+def test_a_message_of_a_role_this_code_does_not_know_is_not_guessed_at() -> None:
+    with pytest.raises(ValueError, match="oracle"):
+        decode(EncodedMessage(role="oracle", body="{}"))
+
+
+def test_a_stop_that_was_stored_before_it_could_keep_a_message_is_read_as_one_that_keeps_none() -> (
+    None
+):
+    (stored,) = decode_events(
+        '[{"type":"MODEL_STOPPED","attempt_id":"a1","stop_reason":"REFUSAL","raw_stop":null}]', {}
+    )
+
+    assert stored == ModelStopped(
+        attempt_id=AttemptId("a1"), stop_reason=StopReason.REFUSAL, raw_stop=None
+    )
+
+
+@pytest.mark.parametrize("told", [Told().begun().wrote("Once"), Told().begun().gave_up(QUOTA)])
+def test_a_turn_that_was_stored_before_answers_were_kept_in_part_is_read(told: Told) -> None:
+    older = told.turn
+    body = orjson.loads(encode_turn(older))
+    for name in ("partial_at", "parts_from", "pauses", "continuations", "empty_answers"):
+        body.pop(name, None)
+    body["state"].pop("started_version", None)
+    row = {**asdict(older.identity), "version": older.version, "created_at": older.created_at}
+
+    read = decode_turn({**row, "body": orjson.dumps(body).decode()})
+
+    state = read.state
+    known = replace(state, started_version=3) if isinstance(state, CallingModel) else state
+    assert replace(read, state=known) == replace(older, state=known)
+
+
+@pytest.mark.parametrize(
+    "damaged", ["", "[]", "7", "{}", '{"state": 7}', '{"state": {"kind": "of a newer version"}}']
+)
+def test_case_56_a_body_that_makes_no_turn_is_refused_without_quoting_it(damaged: str) -> None:
+    with pytest.raises(TurnNotReadable, match=r"^t1$"):
+        decode_turn(_row(Told().turn, damaged))
+
+
+@pytest.mark.parametrize("place", ["", "state", "counters", "usage"])
+def test_case_56_no_field_of_a_newer_version_is_dropped_wherever_it_stands(place: str) -> None:
+    turn = Told().begun().turn
+    body = orjson.loads(encode_turn(turn))
+    (body[place] if place else body)["of_a_newer_version"] = 7
+
+    with pytest.raises(TurnNotReadable):
+        decode_turn(_row(turn, orjson.dumps(body).decode()))
+
+
 def test_what_an_earlier_version_kept_in_a_state_is_passed_over() -> None:
     turn = Told().begun().gave_up(QUOTA).turn
     body = orjson.loads(encode_turn(turn))
