@@ -112,10 +112,11 @@ WHERE t.turn_id = $3 AND t.status = 'RUNNING' AND t.claimed_by IS NOT NULL
 RETURNING t.claim_epoch
 """
 
-_LAPSE = """
-UPDATE turns t SET claimed_until = clock_timestamp()
-WHERE t.turn_id = $1 AND t.claim_epoch = $2 AND t.claimed_by = $3
+_LAPSE = f"""
+UPDATE turns t SET claimed_until = clock_timestamp() - {_WAITS}
+WHERE t.turn_id = $1 AND t.claim_epoch = $3 AND t.claimed_by = $4
 """
+"""Due at once: requests that are refused again and again must not keep the workers from it."""
 
 
 class PostgresClaims:
@@ -180,7 +181,9 @@ class PostgresClaims:
 
     @around("claim.release")
     async def lapse(self, turn_id: TurnId, claim: Claim) -> None:
-        await self._database.execute(_LAPSE, turn_id, claim.epoch, claim.worker)
+        await self._database.execute(
+            _LAPSE, turn_id, self._lease_seconds, claim.epoch, claim.worker
+        )
 
 
 def _last_of(rows: Sequence[Row], taken: Sequence[Row], limit: int) -> str:

@@ -292,6 +292,25 @@ async def test_an_orphan_is_taken_by_one_and_by_no_worker_meanwhile(stored: Stor
     assert await taken(stored) == (True, 1)
 
 
+async def test_requests_that_are_refused_do_not_put_an_orphans_worker_off(stored: Stored) -> None:
+    turn = await stored.tell(await stored.a_turn(), begin())
+    await taken(stored)
+    await died(stored)
+    assert await taken(stored) == (True, 1)
+    await died(stored, age=timedelta(seconds=6))
+
+    claim = await stored.claims.take("request", turn.identity.turn_id)
+    assert claim is not None
+    await stored.claims.lapse(turn.identity.turn_id, claim)
+
+    assert await stored.claims.take("request", turn.identity.turn_id), "it is orphaned as before"
+    await died(stored, age=timedelta(seconds=6))
+    claim = await stored.claims.take("request", turn.identity.turn_id)
+    assert claim is not None
+    await stored.claims.lapse(turn.identity.turn_id, claim)
+    assert await taken(stored) == (True, 2)
+
+
 async def test_a_turn_that_rests_is_nobodys_orphan(stored: Stored) -> None:
     turn = await stored.tell(await stored.a_turn(), begin())
     await taken(stored)
