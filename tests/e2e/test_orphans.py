@@ -90,7 +90,7 @@ async def test_a_message_behind_a_death_in_mid_answer_leaves_what_was_read_of_it
 ) -> None:
     """`careful` is paused by its next worker before the message comes."""
     told, cut = "Once upon a time. " * 400, {"times": 1, "cut_at_byte": 7_000, "hang": True}
-    script = [{"text": told, "chunks": 3, "faults": [cut]}, DONE]
+    script: list[dict[str, Any]] = [{"text": told, "chunks": 3, "faults": [cut]}, DONE]
     stage.provider.script(MODEL, script)
     await service.send("c1", "Tell me a tale.", agentId=agent, wait=0)
     turn_id = await dies_once(service, stage.dsn, partial(_has_text, stage))

@@ -216,7 +216,7 @@ async def test_deaths_before_something_new_was_stored_do_not_count(
     assert await taken(stored) == (True, 1)
 
 
-async def test_case_56_a_worker_that_cannot_read_a_turn_has_not_died_of_it(stored: Stored) -> None:
+async def test_a_worker_that_cannot_read_a_turn_has_not_died_of_it(stored: Stored) -> None:
     turn = await stored.tell(await stored.a_turn(), begin())
     body = await stored.database.value("SELECT body FROM turns")
     await stored.database.execute("UPDATE turns SET body = '{\"newer\": 1}'")
