@@ -147,8 +147,8 @@ class PostgresClaims:
             if taken or not rows[0]["is_cut"]:
                 break
         claimed = list(readable(taken, partial(_claimed, worker)))
-        known = {each.turn.identity.turn_id for each in claimed}
-        unreadable = [row for row in taken if row["turn_id"] not in known]
+        read = {each.turn.identity.turn_id for each in claimed}
+        unreadable = [row for row in taken if row["turn_id"] not in read]
         if unreadable:  # by this version: a newer worker may be next (case 56)
             await self._put_off(worker, unreadable)
         return claimed

@@ -209,7 +209,7 @@ async def test_scenario_056_workers_that_stop_in_order_again_and_again_end_no_tu
     stage: Stage,
 ) -> None:
     """Each turn is in another step when its worker is asked to stop; the next one goes on."""
-    hangs = {"text": "At last.", "faults": [{"times": 2, "hang": True}]}
+    hangs: dict[str, object] = {"text": "At last.", "faults": [{"times": 2, "hang": True}]}
     read = calling("A", "look_up_slowly", '{"what": "a"}')
     stories: dict[str, list[dict[str, object]]] = {
         "asking": [hangs],
