@@ -154,7 +154,7 @@ def test_case_56_a_body_that_makes_no_turn_is_refused_without_quoting_it(damaged
 def test_case_56_no_field_of_a_newer_version_is_dropped_wherever_it_stands(place: str) -> None:
     turn = Told().begun().turn
     body = orjson.loads(encode_turn(turn))
-    (body[place] if place else body)["of_a_newer_version"] = 7
+    (body.setdefault(place, {}) if place else body)["of_a_newer_version"] = 7
 
     with pytest.raises(TurnNotReadable):
         decode_turn(_row(turn, orjson.dumps(body).decode()))
