@@ -2,15 +2,18 @@
 
 import asyncio
 import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 
 from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import Connection
+from sqlalchemy import Connection, text
 from sqlmodel import SQLModel
 
 from app.store.migrations import config, head, upgrade
 from app.store.migrations.engine import engine_for
+from tests.support.polling import eventually
 from tests.support.postgres import PostgresServer, query
 
 
@@ -62,8 +65,45 @@ async def test_scenario_119_five_processes_that_start_at_once_migrate_once(
     await postgres_server.drop_database(dsn)
 
 
+async def test_scenario_119_a_migration_that_was_killed_in_its_midst_is_run_again(
+    postgres_server: PostgresServer,
+) -> None:
+    """It stands before a table that somebody else holds, so it is killed in the middle."""
+    dsn = await postgres_server.empty_database()
+    await asyncio.to_thread(command.upgrade, config(dsn), "0004")
+    async with reading(dsn, "turns"):
+        process = await _migrating(dsn)
+        await eventually(lambda: is_kept_waiting(dsn))
+        process.kill()
+        await process.wait()
+    between = await query(dsn, "SELECT version_num FROM alembic_version")
+
+    assert await _migrated_by_a_process(dsn) == 0
+    assert between == "0004"
+    assert await query(dsn, "SELECT version_num FROM alembic_version") == head()
+    await postgres_server.drop_database(dsn)
+
+
+@asynccontextmanager
+async def reading(dsn: str, table: str) -> AsyncGenerator[None]:
+    """Somebody reads the table for as long as the block takes."""
+    engine = engine_for(dsn)
+    async with engine.begin() as connection:
+        await connection.execute(text(f"LOCK TABLE {table} IN ACCESS SHARE MODE"))
+        yield
+    await engine.dispose()
+
+
+async def is_kept_waiting(dsn: str) -> bool:
+    found: int = await query(dsn, "SELECT count(*) FROM pg_locks WHERE NOT granted")
+    return found > 0
+
+
 async def _migrated_by_a_process(dsn: str) -> int:
+    return await (await _migrating(dsn)).wait()
+
+
+async def _migrating(dsn: str) -> asyncio.subprocess.Process:
     code = "import asyncio, sys; from app.store import migrations as m; "
     code += "asyncio.run(m.upgrade(sys.argv[1]))"
-    process = await asyncio.create_subprocess_exec(sys.executable, "-c", code, dsn)
-    return await process.wait()
+    return await asyncio.create_subprocess_exec(sys.executable, "-c", code, dsn)
