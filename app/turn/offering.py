@@ -26,7 +26,9 @@ _NEEDS: Mapping[Remedy, frozenset[ChangeName]] = {
 
 def with_changes(action: Action, turn: Turn, agent: Agent, *, by_operator: bool) -> Action:
     """The action with the changes that a user, or an operator, may make with it now."""
-    names = offered(turn, agent, by_operator=by_operator) if _takes_changes(action) else ()
+    names: tuple[ChangeName, ...] = ()
+    if _takes_changes(action):
+        names = offered(turn, agent, by_operator=by_operator)
     models = models_offered(turn, agent) if "model" in names else ()
     if "model" in names and agent.changeable.models is not None and not models:
         names = tuple(name for name in names if name != "model")  # there is no other one

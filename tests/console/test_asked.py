@@ -200,6 +200,7 @@ _WILL = """const modes = m.modesOf(a[0]);
     };
     return modes.length ? modes.map(of) : [of()];"""
 
+_NOT_INSTALLED = "The version of the agent that this turn belongs to is not installed."
 _NOT_RUN = "answered “not run”, then the agent reads your message."
 _FORM = f"Sending gives this form up. book_courier is {_NOT_RUN}"
 _STRICT = {"command": "MESSAGE", "enabled": False, "reason": "form_waits"}
@@ -220,7 +221,7 @@ _LATE = {"command": "MESSAGE", "enabled": False, "reason": "agent_version_unavai
         ),
         pytest.param(
             turn(approval(), disabled=[_LATE]),
-            [[False, "message", "Not now. agent_version_unavailable"]],
+            [[False, "message", f"Not now. {_NOT_INSTALLED}"]],
             id="no agent",
         ),
         pytest.param(

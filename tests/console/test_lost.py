@@ -1,5 +1,8 @@
 """What the page says of a step whose worker was lost, and of a turn that is paused for it."""
 
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
 import pytest
 
 from tests.console.modules import asked_call, call, event
@@ -32,15 +35,19 @@ _PREVIEW = """const wait = {
     return m.preview(whole).will.slice(1, 3);"""
 
 
+async def shown(bench: Console, events: Sequence[Mapping[str, object]]) -> dict[str, Any]:
+    """What the page makes of a turn's events."""
+    return cast("dict[str, Any]", await call(bench, "line", _SHOW, events))
+
+
 @pytest.mark.parametrize("cause", ["crash", "crash_loop"])
 async def test_a_call_that_nobody_saw_end_does_not_run_on_in_a_paused_turn(
     bench: Console, cause: str
 ) -> None:
     paused = event(6, "TURN_PAUSED", cause=cause, limit=None, requestedAt=None)
 
-    found = await call(bench, "line", _SHOW, [*_BEGUN, paused])
+    found = await shown(bench, [*_BEGUN, paused])
 
-    assert isinstance(found, dict)
     assert found["calls"] == [["c1", "lost", None], ["c2", "requested", None]]
     assert found["tools"] == {"running": 0, "open": 2}
 
@@ -53,10 +60,10 @@ async def test_a_call_that_was_lost_runs_again_when_its_rule_says_so(bench: Cons
         event(8, "TOOL_STARTED", callId="c1", attempt=2),
     ]
 
-    found = await call(bench, "line", _SHOW, events)
+    found = await shown(bench, events)
 
-    assert isinstance(found, dict)
-    assert [state for _, state, _ in found["calls"]] == ["running", "requested"]
+    assert found["calls"][0][1] == "running"
+    assert found["calls"][1][1] == "requested"
 
 
 @pytest.mark.parametrize(
@@ -71,9 +78,8 @@ async def test_an_answer_that_was_lost_was_not_stopped_by_anybody(
         event(3, "TURN_PAUSED", cause=cause, limit=None, requestedAt=None),
     ]
 
-    found = await call(bench, "line", _SHOW, events)
+    found = await shown(bench, events)
 
-    assert isinstance(found, dict)
     assert found["partial"] == partial
     assert found["kept"]["words"] == 0  # its last words may not have been stored
 
@@ -85,11 +91,9 @@ async def test_a_call_that_is_parked_is_looked_up_and_not_approved(
     parked = event(6, "TOOL_APPROVAL_REQUESTED", callId="c1", toolName="t", stage="recovery")
     decided = event(7, "TOOL_APPROVAL_DECIDED", callId="c1", stage="recovery", approved=approved)
 
-    waiting = await call(bench, "line", _SHOW, [*_BEGUN, parked])
-    answered = await call(bench, "line", _SHOW, [*_BEGUN, parked, decided])
+    waiting = await shown(bench, [*_BEGUN, parked])
+    answered = await shown(bench, [*_BEGUN, parked, decided])
 
-    assert isinstance(waiting, dict)
-    assert isinstance(answered, dict)
     assert waiting["calls"][0][:2] == ["c1", "parked"]
     assert (waiting["asks"], answered["asks"]) == ([["parked", None]], [["parked", by]])
 
@@ -146,8 +150,8 @@ async def test_while_a_tool_runs_again_the_model_is_not_said_to_be_asked(bench: 
     recovered = event(6, "STEP_RECOVERED", attemptId=None, discardFrom=None, cause="crash")
     again = event(7, "TOOL_STARTED", callId="c1", attempt=2)
 
-    shown = await call(bench, "transcript", _WORK, "RUNNING", "crash", [*_BEGUN, recovered, again])
+    text = await call(bench, "transcript", _WORK, "RUNNING", "crash", [*_BEGUN, recovered, again])
 
-    assert isinstance(shown, str)
-    assert "the worker was lost" in shown
-    assert "Asking the model" not in shown
+    assert isinstance(text, str)
+    assert "the worker was lost" in text
+    assert "Asking the model" not in text

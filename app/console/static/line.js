@@ -9,9 +9,6 @@ import { Queued } from "./queued.js";
 import { ToolCalls } from "./toolcalls.js";
 import { touch } from "./touch.js";
 
-/** Causes of a pause of which the worker knew nothing. */
-const LOSSES = new Set(["crash", "crash_loop"]);
-
 export const textOf = (content) =>
   typeof content === "string"
     ? content
@@ -173,7 +170,7 @@ export class Line {
   TURN_PAUSED(data, at) {
     this.#closeWait(at, "TURN_PAUSED");
     this.calls.forgetTimes().forEach((call) => this.shown(call));
-    const isLost = LOSSES.has(data.cause);
+    const isLost = data.cause === "crash" || data.cause === "crash_loop";
     if (isLost) this.calls.lose().forEach((call) => this.shown(call));
     const pause = { cause: data.cause, limit: data.limit ?? null, isLost };
     this.#rest(data.requestedAt, at, { type: "PAUSE", tool: false, pause, failureId: null, failure: null, until: null });
