@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 
-from app.ports import ClaimedTurn, ClaimQueue, StoreUnavailable, Tool
+from app.ports import ClaimedTurn, ClaimQueue, ModelAnswer, StoreUnavailable, Tool
 from app.ports.fault_points import watched_by
 from app.settings import Settings
 from app.tools import tool
@@ -242,7 +242,8 @@ async def test_scenario_037_a_recovery_outlives_an_absence_of_the_database(
 ) -> None:
     never = asyncio.Event()
     number = 20
-    model = Model([[never]] * number + [[says("Done.")]] * 3 * number)
+    answers: list[list[asyncio.Event | ModelAnswer]] = [[never]] * number
+    model = Model([*answers, *([[says("Done.")]] * 3 * number)])
     async with (
         bench(database_dsn, settings, model) as one,
         claims(one.dsn, lease_seconds=2) as queue,
