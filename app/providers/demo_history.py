@@ -31,17 +31,18 @@ class TurnSoFar:
 def turn_so_far(messages: Sequence[JsonObject]) -> TurnSoFar:
     """The turn begins behind the last answer that asks for no tool.
 
-    So a new message to a waiting turn belongs to that turn, as it does in the service.
+    So a new message to a waiting turn belongs to that turn, as it does in the service. An answer
+    that broke off, behind which a notice stands, is none.
     """
     start = next(
         (
             position
             for position in range(len(messages), 0, -1)
-            if _ends_a_turn(messages[position - 1])
+            if _ends_a_turn(messages[position - 1]) and not _broke_off(messages, position - 1)
         ),
         0,
     )
-    turn = messages[start:]
+    turn = [messages[at] for at in range(start, len(messages)) if not _broke_off(messages, at)]
     answers = [message for message in turn if message.get("role") == "assistant"]
     names = dict(name for message in answers for name in _call_names(message))
     return TurnSoFar(
@@ -60,6 +61,12 @@ def _asked(turn: Sequence[JsonObject]) -> Iterator[str]:
     """What the user has said; a notice of the service comes in the same role and asks nothing."""
     said = (_text(message) for message in turn if message.get("role") == "user")
     return (text for text in said if text not in NOTICE_TEXTS)
+
+
+def _broke_off(messages: Sequence[JsonObject], position: int) -> bool:
+    behind = messages[position + 1 : position + 2]
+    is_noticed = any(m.get("role") == "user" and _text(m) in NOTICE_TEXTS for m in behind)
+    return is_noticed and _ends_a_turn(messages[position])
 
 
 def _ends_a_turn(message: JsonObject) -> bool:

@@ -11,6 +11,7 @@ from app.providers.strict_history import check_history
 from app.turn.resume_notices import NOTICE_TEXTS
 from app.turn.transcript import ModelAnswer, StopReason
 from tests.providers.asking import (
+    Message,
     a_request,
     answer_of,
     asking_for,
@@ -91,6 +92,17 @@ async def test_a_notice_of_the_service_asks_nothing_by_itself(notice: str) -> No
 
     assert noticed.text == alone.text
     assert noticed.tool_calls == alone.tool_calls == ()
+
+
+@pytest.mark.parametrize("notice", sorted(NOTICE_TEXTS))
+async def test_an_answer_that_broke_off_does_not_end_its_turn(notice: str) -> None:
+    broken: Message = {"role": "assistant", "content": "This is"}
+    earlier = (user("hello"), {"role": "assistant", "content": "Good day."})
+    alone = await answer_of(MODEL, demo_request(user("/slow")))
+
+    again = await answer_of(MODEL, demo_request(*earlier, user("/slow"), broken, user(notice)))
+
+    assert again.text == alone.text
 
 
 async def test_the_same_request_always_gets_the_same_answer() -> None:
