@@ -5,6 +5,7 @@ so the database ends after everything that uses it. A second signal waits for no
 """
 
 import asyncio
+import os
 import signal
 import sys
 from collections.abc import AsyncGenerator, Coroutine
@@ -29,6 +30,8 @@ from app.store.inspection import (
 
 _log = structlog.stdlib.get_logger(__name__)
 
+_LEFT_WITHIN_SECONDS = 5.0
+"""How long tasks may take to heed their cancellation once everything else has ended."""
 _STOP_SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 
 
@@ -53,7 +56,7 @@ def run(process: Coroutine[None, None, None]) -> None:
     """
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(process)
+            runner.run(_to_its_end(process))
     except _FOR_THE_OPERATOR as error:
         sys.exit(f"turnkeeper: {error}")
 
@@ -110,6 +113,25 @@ async def work(settings: Settings) -> None:
                 if await server.is_ready():
                     _say(f"Turnkeeper's worker is ready: {listener.url}/livez")
             server.require_started()
+
+
+async def _to_its_end(process: Coroutine[None, None, None]) -> None:
+    """The process, which by then has given everything back; no task of foreign code keeps it.
+
+    asyncio waits for a tool that does not heed its cancellation for as long as it likes. What it
+    does is lost with the process, as its turn has been told.
+    """
+    await process
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    _, deaf = await asyncio.wait(left, timeout=_LEFT_WITHIN_SECONDS) if left else (set(), set())
+    if deaf:
+        names = sorted(task.get_name() for task in deaf)
+        _log.warning("tasks are left behind that do not end", tasks=names)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
 
 
 async def migrate(settings: Settings) -> None:
