@@ -364,7 +364,8 @@ async def test_scenario_121_a_turn_that_kills_its_workers_keeps_no_other_waiting
     stage.provider.script("deadly", [calling("A", "look_up_slowly", '{"what": "a"}')])
     stage.provider.script(MODEL, [DONE])
     deadly = replace(clerk(stage.ledger), id="deadly", model="deadly")
-    settings = stage.settings.model_copy(update={"worker_concurrency": 1})
+    alone_for_long = {"worker_concurrency": 1, "claim_lease_seconds": 60}
+    settings = stage.settings.model_copy(update=alone_for_long)
     async with running_service(
         stage.dsn, settings, agents=[deadly, clerk(stage.ledger)], with_worker=False
     ) as service:
@@ -389,6 +390,8 @@ async def test_scenario_121_a_turn_that_kills_its_workers_keeps_no_other_waiting
     await check_everything(stage.dsn, stage.ledger)
 
 
+JUST_NOW = "UPDATE turns SET claimed_until = clock_timestamp() WHERE claimed_until IS NOT NULL"
+"""When the lease was over: a turn that kills is left alone from then on."""
 LONG_AGO = "UPDATE turns SET claimed_until = claimed_until - interval '1 hour'"
 
 
@@ -400,4 +403,4 @@ async def dies_of(service: Service, stage: Stage, *, times: int) -> None:
 
     async with alive(service.runtime):
         await eventually(is_killing)
-    await let_claims_run_out(stage.dsn)
+    await query(stage.dsn, JUST_NOW)
