@@ -35,7 +35,7 @@ from tests.support.postgres import query
 from tests.support.sizes import size
 from tests.support.story import Ledger, clerk
 
-REPEATS = size(20, soak=500)
+REPEATS = size(6, soak=500)
 AT_ONCE = 10
 CLEAR = {200, 202, 404, 409}
 AN_HOUR = timedelta(hours=1)

@@ -26,7 +26,7 @@ from tests.support.waits import DONE, Turn, asks, call
 from tests.support.waits_cashier import cashier
 from tests.support.waits_checks import check_waits
 
-INTERLEAVINGS = size(24, soak=500)
+INTERLEAVINGS = size(10, soak=500)
 AT_ONCE = 8
 SAME_CLICKS = 50
 SAME_CARDS = size(2, soak=100)

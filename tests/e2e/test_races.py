@@ -21,7 +21,7 @@ from tests.support.service import Service, SignedIn, running_service
 from tests.support.sizes import size
 from tests.support.story import MODEL, QUOTA, THREE_CALLS, clerk
 
-REPEATS = size(20, soak=500)
+REPEATS = size(8, soak=500)
 OUTAGE = [{"text": "Done.", "faults": [QUOTA | {"times": 999}]}]
 HEALTHY = [{"text": "Done."}]
 

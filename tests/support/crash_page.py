@@ -37,7 +37,8 @@ _HEAD = """\
 At every fault point of every story a process dies, and another one goes on. A cell says how often:
 at each passage of the point inside a process of the tests, and behind `+` real processes that sent
 themselves SIGKILL at its first one. `-`: the story does not pass the point.
-`scripts/test` does all of these; `scripts/soak` kills a real process in every cell.
+`scripts/test` does these at the first passage of each point; `scripts/soak` at every one, and kills
+a real process in every cell.
 
 After each of these deaths, once the lease was over and another worker had brought the turn to its
 end, nothing was lost, nothing done twice, nothing stuck, and the strict provider refused no

@@ -29,6 +29,7 @@ from app.turn.events import Event, MessageAdded
 from app.turn.events import WaitExpired as WaitExpiredEvent
 from app.turn.evolve import advance, fold
 from app.turn.ids import FailureId, TurnId
+from app.turn.offering import with_changes
 from app.turn.start import succeed
 from app.turn.state import Turn
 from app.turn.transcript import TextPart, UserMessage, text_of
@@ -75,7 +76,7 @@ class ToldOverHttp(Told):
     @override
     def tell(self, given: i.Input) -> Self:
         self.world.now[0] = self.at
-        given = _of_the_form(_merged(given, self.turn, self.agent), self.turn)
+        given = self._as_served(given)
         self._with_a_worker_or_without(given)
         before = self.turn
         expected = _decided(self, given)
@@ -158,6 +159,12 @@ class ToldOverHttp(Told):
         assert answer.json()["turnId"] == self.turn.identity.turn_id
         assert self._stored(self.turn.identity.turn_id) == self.turn
 
+    def _as_served(self, given: i.Input) -> i.Input:
+        """With what the service adds to it: what it finds stored, what it knows of the form."""
+        if isinstance(given, i.PostMessage | i.Replan):
+            return replace(given, lost=self.left_behind)
+        return _of_the_form(_merged(given, self.turn, self.agent), self.turn)
+
     def _with_a_worker_or_without(self, given: i.Input) -> None:
         """The turn is orphaned where the core is told so, and only there."""
         is_orphaned = isinstance(given, i.PostMessage | i.Cancel) and given.is_orphaned
@@ -184,7 +191,10 @@ class ToldOverHttp(Told):
         assert (answer.status_code, body["code"]) == (status, expected.code), body
         assert body["currentStatus"] == self.turn.status
         assert body["currentVersion"] == self.turn.version
-        offered = actions(self.turn, at=self.at)
+        offered = [
+            with_changes(action, self.turn, self.agent, by_operator=True)
+            for action in actions(self.turn, at=self.at)
+        ]
         assert body["allowedActions"] == [action_json(action) for action in offered]
 
     def _check_foreseen(self, given: i.PostMessage, expected: tuple[Event, ...] | Rejected) -> None:
