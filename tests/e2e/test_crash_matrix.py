@@ -1,7 +1,8 @@
 """A process may die at every fault point of every story: nothing is lost, doubled, stuck, refused.
 
 Inside the test's process here, at the first passage of each point, and in `scripts/soak` at every
-one; real processes are killed in `test_killed_processes.py`. The page that names all of it is compared with what there is.
+one; real processes are killed in `test_killed_processes.py`. The page that names all of it is
+compared with what there is.
 """
 
 from datetime import timedelta
