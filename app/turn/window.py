@@ -55,10 +55,12 @@ def first_sent(history: Sequence[Said], own: TurnId, window: HistoryWindow) -> i
 
 
 def _opened_at(history: Sequence[Said], own: TurnId) -> int:
-    """Where what the running turn belongs to begins: with its own first message, mostly."""
-    first = next((n for n, said in enumerate(history) if said.turn_id == own), len(history))
-    if first == len(history):
-        return first
+    """Where what the running turn belongs to begins: with its own first message, mostly.
+
+    A turn that has said nothing yet, since it was resumed, forked or brought along, belongs to the
+    end of the history: that is what it is to answer.
+    """
+    first = next((n for n, said in enumerate(history) if said.turn_id == own), len(history) - 1)
     return next((n for n in range(first, 0, -1) if _is_opened(history, n)), 0)
 
 

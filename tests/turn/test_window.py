@@ -65,6 +65,15 @@ def test_a_turn_without_a_word_of_its_user_goes_with_the_one_before_it() -> None
     assert first_sent(talk, OWN, HistoryWindow(turns=1)) == 0
 
 
+def test_a_turn_that_has_said_nothing_yet_goes_with_the_end_of_the_history() -> None:
+    talk = said("one:user", "one:assistant", "-:user", "-:assistant", "-:tool")
+
+    assert first_sent(talk, OWN, HistoryWindow(turns=0)) == 2
+    assert first_sent(talk, OWN, HistoryWindow(messages=1)) == 2
+    assert first_sent(talk, OWN, HistoryWindow(turns=1)) == 0
+    assert first_sent([], OWN, HistoryWindow(turns=0)) == 0
+
+
 def test_a_call_of_another_service_stays_with_the_result_that_this_turn_gave_it() -> None:
     talk = said("-:user", "-:assistant", "-:user", "-:assistant", "now:tool", "now:user")
 
