@@ -2,12 +2,21 @@
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from app.routers.wire import Line
 
+
+def _is_name(value: str) -> str:
+    if not value.strip():
+        message = "is blank"
+        raise ValueError(message)
+    return value
+
+
 ModelName = Annotated[
     Line,
+    AfterValidator(_is_name),
     Field(
         min_length=1,
         max_length=200,

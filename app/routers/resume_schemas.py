@@ -2,7 +2,7 @@
 
 import json
 from datetime import timedelta
-from typing import Annotated, Literal, Self, TypeAlias
+from typing import Annotated, Literal, Self, TypeAlias, TypeVar
 
 from pydantic import Field, JsonValue, field_validator, model_validator
 
@@ -20,6 +20,15 @@ FailureIdText = Annotated[
 
 
 WholeNumber = Annotated[int, Field(strict=True)]
+_Said = TypeVar("_Said", bound=Input)
+
+
+def _saying_something(said: _Said) -> _Said:
+    """What is null, or false, is as it was: a page that sends no more than that has a fault."""
+    if all(value is None or value is False for _, value in said):
+        message = "say what is to be changed"
+        raise ValueError(message)
+    return said
 
 
 class RetryBody(Input):
@@ -37,13 +46,19 @@ class ContinueBody(Input):
 class LimitChanges(Input):
     """Limits of the turn from now on; what is not named stays as it is."""
 
-    max_iterations: int | None = Field(default=None, ge=1, le=1_000_000)
-    max_steps: int | None = Field(default=None, ge=1, le=1_000_000)
-    max_duration_seconds: float | None = Field(default=None, gt=0, le=10**9)
-    max_input_tokens: int | None = Field(default=None, ge=1, le=10**12)
-    max_output_tokens: int | None = Field(default=None, ge=1, le=10**12)
-    max_total_tokens: int | None = Field(default=None, ge=1, le=10**12)
-    max_tool_calls: int | None = Field(default=None, ge=1, le=1_000_000)
+    max_iterations: WholeNumber | None = Field(default=None, ge=1, le=1_000_000)
+    max_steps: WholeNumber | None = Field(default=None, ge=1, le=1_000_000)
+    max_duration_seconds: Annotated[float, Field(strict=True)] | None = Field(
+        default=None, gt=0, le=10**9
+    )
+    max_input_tokens: WholeNumber | None = Field(default=None, ge=1, le=10**12)
+    max_output_tokens: WholeNumber | None = Field(default=None, ge=1, le=10**12)
+    max_total_tokens: WholeNumber | None = Field(default=None, ge=1, le=10**12)
+    max_tool_calls: WholeNumber | None = Field(default=None, ge=1, le=1_000_000)
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        return _saying_something(self)
 
 
 class RetryChanges(Input):
@@ -77,10 +92,7 @@ class RetryChanges(Input):
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
-        if not self.model_fields_set:
-            message = "say what is to be changed"
-            raise ValueError(message)
-        return self
+        return _saying_something(self)
 
 
 class RetryModelBody(Input):
