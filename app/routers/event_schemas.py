@@ -1,5 +1,6 @@
 """Events as readers of a stream get them: one envelope, camelCase data, failures redacted."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime
@@ -119,7 +120,7 @@ def event_data(  # noqa: C901, PLR0912 - it only routes
         case e.ContextCompacted() | e.CompactionFailed():
             return compaction_data(event, is_operator=reader.principal.sees_provider_details)
         case e.ModelStopped():
-            return _stopped(event)
+            return _stopped(event, reader)
         case e.OutputReady(output=output):
             return {"output": orjson.loads(output)}
         case e.RetryWasScheduled(retry_count=count, due_at=due_at):
@@ -154,13 +155,18 @@ def _answered(event: e.ModelCompleted) -> dict[str, Any]:
     }
 
 
-def _stopped(event: e.ModelStopped) -> dict[str, Any]:
+_STOP_NAME = re.compile(r"(?=.{1,64}$)[A-Za-z]+(?:[_-][A-Za-z]+)*")
+
+
+def _stopped(event: e.ModelStopped, reader: Reader) -> dict[str, Any]:
+    """What a gateway has put in place of a stop value may be any words: those are for operators."""
     message = event.message
+    is_shown = reader.principal.sees_provider_details or _STOP_NAME.fullmatch(event.raw_stop or "")
     error = message and message.error and error_output(message.error)
     return {
         "attemptId": event.attempt_id,
         "stopReason": event.stop_reason,
-        "rawStop": event.raw_stop,
+        "rawStop": event.raw_stop if is_shown else None,
         "withheldTools": event.withheld_tools,
         "usage": usage_data(event.usage),
         "position": event.position,

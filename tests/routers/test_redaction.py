@@ -79,6 +79,26 @@ async def test_a_refused_request_is_told_to_operators_in_the_providers_words(rig
     assert SECRET_WORDS not in events.text + str(own)
 
 
+async def test_words_in_place_of_a_stop_value_are_for_operators(rig: Rig) -> None:
+    turns: list[dict[str, Any]] = []
+    async with rig.signed_in_as(Role.USER) as user:
+        for stop in (SECRET_WORDS, "made_up"):
+            rig.provider.script("quick", [{"text": "Half.", "stop": stop}])
+            turns.append(await turn_of(user, "hello", "clerk"))
+        rig.provider.simulation.reset("quick")
+        paths = [f"/turns/{turn['turnId']}/events" for turn in turns]
+        by_user = [await user.get(path) for path in paths]
+    by_operator = [await rig.client.get(path) for path in paths]
+
+    def told(answers: list[httpx.Response]) -> list[str | None]:
+        events = [event for answer in answers for event in events_in(answer.text)]
+        return [event["data"]["rawStop"] for event in events if event["type"] == "MODEL_STOPPED"]
+
+    assert told(by_user) == [None, "made_up"]
+    assert told(by_operator) == [SECRET_WORDS, "made_up"]
+    assert SECRET_WORDS not in str(turns) + by_user[0].text
+
+
 async def test_a_viewer_reads_its_own_conversations_and_commands_nothing(rig: Rig) -> None:
     actor = fresh_id()
     async with rig.signed_in_as(Role.USER, actor=actor) as user:
