@@ -160,15 +160,21 @@ def _transport(found: Findings) -> _Decision:
 
 
 def _named_inside(evidence: Evidence) -> _Decision | None:
-    """What the innermost exception that names a kind of failure names (cases 21, 22)."""
+    """What the innermost exception that names a kind of failure names (cases 21, 22).
+
+    An exhausted quota counts wherever it is named: clients raise it over the bare 429 of a library
+    below them, which would be tried again.
+    """
     if evidence.where != "transport":
         return None
+    named: list[_Decision] = []
     for text in reversed(as_array(evidence.body)):
         words = findings(Evidence(where="transport", body=text)).words
         decision = _by_words(WORD_RULES, words)
         if decision and decision[1] is not REFUSED and decision[0] != "network":
-            return decision
-    return None
+            named.append(decision)
+    exhausted = (decision for decision in named if decision[1] is QUOTA)
+    return next(exhausted, named[0] if named else None)
 
 
 def _by_words(rules: Iterable[Rule], words: str) -> _Decision | None:

@@ -244,6 +244,13 @@ def test_a_refusal_is_known_by_its_stop_in_every_dialect(value: object) -> None:
     [
         (["RuntimeError: failed", "ValueError: insufficient_quota"], "money"),
         (["OSError: overloaded", "ValueError: your credit balance is too low"], "money"),
+        (
+            [
+                "RateLimitError: Error code: 429 - {'error': {'code': 'insufficient_quota'}}",
+                "HTTPStatusError: Client error '429 Too Many Requests'",
+            ],
+            "money",
+        ),
         (["X: Error code: 401 - {'error': {'code': 'invalid_api_key'}}"], "key"),
         (
             ["httpx.ConnectError: all failed", "SSLError: certificate verify failed"],
@@ -256,7 +263,9 @@ def test_a_refusal_is_known_by_its_stop_in_every_dialect(value: object) -> None:
         ([], "transport"),
     ],
 )
-def test_the_innermost_exception_that_names_a_kind_decides(chain: list[str], rule: str) -> None:
+def test_the_innermost_exception_that_names_a_kind_decides_unless_one_names_a_quota(
+    chain: list[str], rule: str
+) -> None:
     assert explain(Evidence(where="transport", body=chain)).rule == rule
 
 
