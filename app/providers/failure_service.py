@@ -7,6 +7,14 @@ _WHO = r"(?:account|user|key|team|organization|project|you|ip|client|app)"
 
 FIRST = (
     rule(
+        "tool-declared",
+        REFUSED,
+        "a declared tool is malformed, whatever words its name has: OpenAI"
+        " invalid_function_parameters, Anthropic tools.N.name",
+        r"invalid schema for function|invalid function parameters",
+        r"\btools\.\d{1,4}\.(?:\w{1,30}\.){0,4}(?:name|input schema)\b",
+    ),
+    rule(
         "tool-call-malformed",
         DOWN,
         "the model wrote a bad call, another attempt may not: Groq's error page, Gemini's stops",

@@ -3,7 +3,7 @@
 import pytest
 
 from app.providers.failures import Evidence, explain
-from app.turn.failures import TokenLimitPhase
+from app.turn.failures import RequestRefused, TokenLimitPhase
 from tests.providers.evidence import (
     BUSY,
     DOWN,
@@ -274,3 +274,19 @@ def test_a_cut_stream_is_an_outage_although_its_parser_speaks_of_400() -> None:
     failure = failure_from(Evidence(where="stream", status=200, body=[text]))
 
     assert (failure.type, failure.retryable) == (DOWN, True)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Invalid schema for function 'check_credit_balance': 'insufficient' is not an array",
+        "tools.3.custom.name: 'quota_exceeded' does not match the pattern",
+    ],
+)
+def test_the_words_in_the_name_of_a_malformed_tool_tell_of_no_quota(message: str) -> None:
+    body = {"error": {"message": message, "type": "invalid_request_error"}}
+
+    found = explain(Evidence(where="response", status=400, body=body))
+
+    assert found.rule == "tool-declared"
+    assert isinstance(found.result, RequestRefused)
