@@ -24,7 +24,7 @@ from tests.support.sizes import size
 from tests.support.sse_reader import TurnReader, check_reading, some_bytes
 from tests.support.story import MODEL, THREE_CALLS
 
-SCHEDULES = size(24, soak=500)
+SCHEDULES = size(30, soak=500)
 WORDS = "Größe 漢字 🙂 and so on, "
 ANSWER = WORDS * 60
 LONGEST = 6_000
