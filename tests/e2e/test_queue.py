@@ -16,7 +16,7 @@ from tests.support.service import Service, running_service
 from tests.support.sizes import size
 from tests.support.story import MODEL, clerk
 
-REPEATS = size(8, soak=500)
+REPEATS = size(20, soak=500)
 AT_ONCE = 20
 DONE = {"text": "Done."}
 SLOWLY = {"name": "look_up_slowly", "arguments": '{"what": "a"}'}
