@@ -14,7 +14,6 @@ from pathlib import Path
 
 import uvloop
 
-from bench.classifying import classifying
 from bench.crowds import idle, readers, waiting
 from bench.failing import failing
 from bench.growth import long_conversation, long_turn
@@ -27,8 +26,8 @@ from bench.results import Results
 from bench.targets import OURS, ROOT, TARGETS, TOKEN, Target
 from bench.turns import Client, Loop, closed_loop
 
-_OF_OURS = ("classifying", "idle", "readers", "waiting")
-_SCENARIOS = ("loops", "first", "growth", "conversation", "failing", *_OF_OURS)
+_SCENARIOS = ("loops", "first", "growth", "conversation", "failing", "idle", "readers", "waiting")
+_OF_OURS = frozenset({"idle", "readers", "waiting"})
 _LOOPS = ("echo-50", "steps-5", "tools-10")
 _FIRST = "echo-20+think20+d5"
 _LONG = ((20, 64), (200, 64), (50, 4096))
@@ -119,8 +118,6 @@ async def _run(
             results.conversation = await long_conversation(client, probe, turns=200)
         case "failing":
             results.failing = await failing(client.target, client.pool, probe, repeats=9)
-        case "classifying":
-            results.classifying = classifying()
         case "idle":
             results.idle = await idle(probe)
         case "readers":

@@ -59,7 +59,6 @@ GOALS = (
     Goal("idle memory", most=110.0),
     Goal("readers p99", most=150.0),
     Goal("readers kB each", most=45.0),
-    Goal("1 MiB against 64 KiB", most=24.0),
 )
 """A round of a long turn has two commits; the turn's beginning and end make it a little more."""
 

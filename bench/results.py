@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from bench.classifying import Classifying
 from bench.crowds import Idle, Readers, Waiting
 from bench.failing import Failing
 from bench.growth import LongConversation, LongTurn
@@ -23,7 +22,6 @@ class Results:
     idle: Idle | None = None
     waiting: Waiting | None = None
     readers: Readers | None = None
-    classifying: Classifying | None = None
 
     def figures(self) -> Mapping[str, float]:
         """All figures by name, so that rounds can be compared."""
@@ -58,10 +56,6 @@ class Results:
             found["readers statements"] = self.readers.statements
             found["readers kB each"] = self.readers.kb_per_reader
             found["readers complete"] = float(self.readers.is_complete)
-        if self.classifying is not None:
-            found["failure of 64 KiB classified"] = self.classifying.short
-            found["failure of 1 MiB classified"] = self.classifying.long
-            found["1 MiB against 64 KiB"] = self.classifying.long / self.classifying.short
         return found
 
 
