@@ -186,8 +186,9 @@ async def test_a_repetition_that_asks_for_events_gets_them_from_where_the_first_
     again = await rig.post(path, retry, Idempotency_Key=key, **events)
 
     assert again.headers["Idempotency-Replayed"] == "true"
-    assert first.text.startswith(f"id: {turn['version'] + 1}")
-    assert again.text.startswith(f"id: {turn['version'] + 1}")
+    begins = f"retry: 1000\n\nid: {turn['version'] + 1}\n"
+    assert first.text.startswith(begins)
+    assert again.text.startswith(begins)
     assert "event: TURN_COMPLETED" in first.text
     assert "event: TURN_COMPLETED" in again.text
     as_a_turn = await rig.post(path, retry, Idempotency_Key=key)

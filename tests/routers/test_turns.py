@@ -125,6 +125,7 @@ async def test_a_waiting_turn_says_why_it_waits_and_what_may_be_done(rig: Rig) -
             "reason": "after_top_up",
             "message": "A retry will probably be refused again until the allowance is raised.",
             "helps": ["top_up", "other_model"],
+            "changes": ["model", "limits"],
         },
         {"command": "MESSAGE", "enabled": True},
         {"command": "REPLAN_WITH_MESSAGE", "enabled": True},

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from collections.abc import AsyncGenerator
 from datetime import timedelta
 
 import pytest
@@ -21,13 +22,14 @@ FROM (SELECT body FROM turns WHERE turn_id = 't1') t, generate_series($2::int, $
 
 
 @pytest.fixture
-async def stored(database: Database) -> Stored:
+async def stored(database: Database) -> AsyncGenerator[Stored]:
     """With a turn that has ended, whose body others are given."""
     stored = Stored(database)
     await stored.a_turn()
     await database.execute("UPDATE turns SET status = 'COMPLETED', runnable_at = NULL")
     await database.execute("ALTER TABLE turns DISABLE TRIGGER ALL")  # conversations are left out
-    return stored
+    yield stored
+    await database.execute("ALTER TABLE turns ENABLE TRIGGER ALL")  # the next test has it as well
 
 
 async def ready(
