@@ -123,9 +123,11 @@ async def _to_its_end(process: Coroutine[None, None, None]) -> None:
     """
     await process
     left = asyncio.all_tasks() - {asyncio.current_task()}
+    if not left:
+        return
     for task in left:
         task.cancel()
-    _, deaf = await asyncio.wait(left, timeout=_LEFT_WITHIN_SECONDS) if left else (set(), set())
+    _, deaf = await asyncio.wait(left, timeout=_LEFT_WITHIN_SECONDS)
     if deaf:
         names = sorted(task.get_name() for task in deaf)
         _log.warning("tasks are left behind that do not end", tasks=names)

@@ -141,12 +141,12 @@ async def test_an_answer_that_is_none_is_told_as_the_failure_it_amounts_to(
     database_dsn: str, settings: Settings
 ) -> None:
     diary = Diary()
-    async with bench(database_dsn, settings, Model([[says("")]]), hooks=diary) as one:
+    async with bench(database_dsn, settings, Model([[says("")]] * 3), hooks=diary) as one:
         await one.post()
         await one.run()
 
     assert diary.lines[2:] == [
-        "before_model 1",
+        *["before_model 1"] * 3,
         "on_error ModelFailure WAITING_FOR_MODEL",
         "after_run WAITING_FOR_MODEL",
     ]

@@ -14,7 +14,7 @@ INSERT INTO turns (turn_id, tenant_id, conversation_id, agent_id, agent_version,
                    body, created_at, updated_at, stop_requested, claim_epoch)
 SELECT 'ended-' || n, tenant_id, conversation_id, agent_id, agent_version, 'COMPLETED', 9,
        '{}', created_at, updated_at, false, 1
-FROM turns, generate_series(1, 20000) n
+FROM turns, generate_series(1, 10000) n
 """
 _CALLS = """
 INSERT INTO external_calls
