@@ -11,10 +11,10 @@ from tests.support.turns import NOON
 
 _TURNS = """
 INSERT INTO turns (turn_id, tenant_id, conversation_id, agent_id, agent_version, status, version,
-                   body, created_at, updated_at, stop_requested, claim_epoch)
+                   body, created_at, updated_at, stop_requested, claim_epoch, number)
 SELECT 'ended-' || n, tenant_id, conversation_id, agent_id, agent_version, 'COMPLETED', 9,
-       '{}', created_at, updated_at, false, 1
-FROM turns, generate_series(1, 10000) n
+       '{}', created_at, updated_at, false, 1, 1 + n
+FROM turns, generate_series(1, 20000) n
 """
 _CALLS = """
 INSERT INTO external_calls
