@@ -34,7 +34,7 @@ from tests.support.story import FOLDER_VARIABLE
 LEASE_SECONDS = 2.0
 _AT_ONCE = 3
 _TRIES = 3
-_STORY_TAKES_SECONDS = 60
+_STORY_TAKES_SECONDS = 120
 _KILLED = -signal.SIGKILL
 
 
