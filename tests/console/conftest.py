@@ -1,7 +1,7 @@
 import asyncio
 import secrets
 import shutil
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -47,6 +47,18 @@ class Waiting:
     """Its answer broke off in the middle."""
     wide: str = "waiting-wide"
     """Its message is one word of 320 letters, and the time of a retry is known."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A test that fails tells what the service said last: the page shows only that it is away."""
+    report = yield
+    served = getattr(item, "funcargs", {}).get("service")
+    if report.failed and isinstance(served, ServedService):
+        report.sections.append(("the service's log", served.said_last()))
+    return report
 
 
 def _chromium() -> str:

@@ -11,6 +11,7 @@ from tests.console import agents
 
 _READY = re.compile(r"ready: (http://\S+#login=\S+)")
 _WITHIN_SECONDS = 30
+_LAST_LINES = 60
 _PROJECT = Path(__file__).parents[2]
 _CHANGED = ("TURNKEEPER_", "OPENAI_", "DATABASE_URL")
 
@@ -53,6 +54,10 @@ class ServedService:
                 await asyncio.sleep(0.02)  # between two looks
         self.url = ready[1]
         self._port = re.findall(r":(\d+)/", self.url)[0]
+
+    def said_last(self) -> str:
+        """The end of its log."""
+        return "\n".join(self._log.read_text("utf-8").splitlines()[-_LAST_LINES:])
 
     async def kill(self) -> None:
         """SIGKILL: nothing is tidied up."""

@@ -83,12 +83,12 @@ class PostgresServer:
         async with self._one_at_a_time:
             if not self._template_is_ready:
                 await self._make_template()
-        if self._empty:
-            return self._empty.pop()
         name = f"test_{secrets.token_hex(6)}"
-        await self._execute(f'CREATE DATABASE "{name}" TEMPLATE "{self._template}"')
-        self._cloned.add(with_database(self.dsn, name))
-        return with_database(self.dsn, name)
+        if not self._empty or not await self._renamed(self._empty.pop(), name):
+            await self._execute(f'CREATE DATABASE "{name}" TEMPLATE "{self._template}"')
+        dsn = with_database(self.dsn, name)
+        self._cloned.add(dsn)
+        return dsn
 
     async def empty_database(self) -> str:
         """The DSN of a new database without any table; `drop_database` ends it."""
@@ -98,16 +98,15 @@ class PostgresServer:
 
     async def drop_database(self, dsn: str) -> None:
         """The end of a database, whoever is still connected to it."""
-        if dsn in self._cloned and await self._emptied(dsn):
-            self._empty.append(dsn)
-            return
-        self._cloned.discard(dsn)
-        name = urlsplit(dsn).path.removeprefix("/")
-        await self._execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+        if dsn in self._cloned:
+            self._cloned.remove(dsn)
+            if await self._emptied(dsn):
+                self._empty.append(dsn)
+                return
+        await self._execute(f'DROP DATABASE IF EXISTS "{_name_of(dsn)}" WITH (FORCE)')
 
     async def close(self) -> None:
         """Leaves the server as it was before the session."""
-        self._cloned.clear()
         for dsn in self._empty:
             await self.drop_database(dsn)
         if self._template_is_ready:
@@ -121,6 +120,15 @@ class PostgresServer:
         await upgrade(template)
         self._shape = await query(template, _SHAPE)
         self._template_is_ready = True
+
+    async def _renamed(self, dsn: str, name: str) -> bool:
+        """Under another name, whoever its last test left behind does not find it any more."""
+        try:
+            await self._execute(f'ALTER DATABASE "{_name_of(dsn)}" RENAME TO "{name}"')
+        except asyncpg.ObjectInUseError:
+            await self.drop_database(dsn)
+            return False
+        return True
 
     async def _emptied(self, dsn: str) -> bool:
         """Whether it is as it was when it was made; who is not allowed to see to that drops it."""
@@ -155,6 +163,10 @@ async def query(dsn: str, statement: str) -> Any:  # noqa: ANN401  whatever the 
 
 async def _connect(dsn: str) -> _Connection:
     return cast("_Connection", await asyncpg.connect(dsn))  # pyright: ignore[reportUnknownMemberType]
+
+
+def _name_of(dsn: str) -> str:
+    return urlsplit(dsn).path.removeprefix("/")
 
 
 def with_database(dsn: str, name: str) -> str:
