@@ -275,6 +275,25 @@ class Settings(BaseSettings):
         "`SNAPSHOT` and the turn's end. Unset, as long as the conversation. "
         "The transcript stays either way.",
     )
+    streams_per_user: int = Field(
+        default=50,
+        ge=1,
+        le=100_000,
+        description="Most event streams that one process serves one user at once; a further one "
+        "is refused (`too_many_streams`).",
+    )
+    streams_per_tenant: int = Field(
+        default=500,
+        ge=1,
+        le=100_000,
+        description="The same for all users of a tenant.",
+    )
+    streams_per_process: int = Field(
+        default=2_000,
+        ge=1,
+        le=100_000,
+        description="The same for everybody; the process needs as many file descriptors.",
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="Least level of the log lines that are written."
     )

@@ -9,6 +9,7 @@ from app.http import error_handlers
 from app.http.audit import CommandAudit
 from app.http.auth import Authentication
 from app.http.idempotency import IdempotencyKeys
+from app.http.open_streams import OpenStreams
 from app.http.openapi import DescribedApi
 from app.http.request_context import RequestContext
 from app.http.sse import Frames
@@ -63,6 +64,7 @@ def create_app(runtime: Runtime) -> FastAPI:
         authenticator=runtime.authenticator,
         login_codes=runtime.login_codes,
         frames=Frames(),
+        open_streams=OpenStreams(runtime.stream_limits),
         stopping=runtime.stopping,
         figures=runtime.metrics,
     )

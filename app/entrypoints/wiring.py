@@ -16,6 +16,7 @@ from app.agents import Agent, Catalog, load_declared
 from app.agents.builtin import builtin_agent
 from app.entrypoints.identity import default_token, new_id
 from app.http.auth import Authenticator, LoginCodes
+from app.http.open_streams import StreamLimits
 from app.observability.failure_log import log_failures
 from app.observability.model_metrics import ModelMetrics
 from app.ports import Renewals, ReplyStore, StoreUnavailable, Wakeups
@@ -75,6 +76,7 @@ class Runtime:
     stopping: asyncio.Event
     """Set when the process is about to stop."""
     metrics: ModelMetrics
+    stream_limits: StreamLimits
 
 
 @asynccontextmanager
@@ -121,6 +123,7 @@ async def build(
             login_code=codes.issue(),
             stopping=stopping,
             metrics=metrics,
+            stream_limits=_stream_limits(settings),
         )
         async with (
             wakeups.running(),
@@ -130,6 +133,14 @@ async def build(
             _every(_TIDY_SECONDS, _housekeeper(settings, database, clock).tidy),
         ):
             yield runtime
+
+
+def _stream_limits(settings: Settings) -> StreamLimits:
+    return StreamLimits(
+        per_user=settings.streams_per_user,
+        per_tenant=settings.streams_per_tenant,
+        per_process=settings.streams_per_process,
+    )
 
 
 _DEFAULT_PRINCIPAL = Principal(

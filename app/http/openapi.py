@@ -88,6 +88,10 @@ def _complete_operation(path: str, method: str, operation: Schema) -> None:
         codes |= _OF_KEYS
         for response in operation["responses"].values():
             response["headers"] = response.get("headers", {}) | REPLAYED_HEADER
+    if any(
+        "text/event-stream" in each.get("content", {}) for each in operation["responses"].values()
+    ):
+        codes.add("too_many_streams")
     if "requestBody" in operation:
         codes.add("payload_invalid")
     operation |= may_answer(*codes)

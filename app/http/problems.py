@@ -53,6 +53,7 @@ PROBLEMS: Mapping[str, Kind] = {
     "idempotency_key_reused": Kind(422, "The key was used for another request."),
     "messages_not_allowed": Kind(422, "A resume takes no messages."),
     "messages_required": Kind(422, "A message needs content."),
+    "too_many_streams": Kind(429, "Too many event streams are open."),
     "bad_request": Kind(400, "The request cannot be understood."),
     "cursor_invalid": Kind(400, "The cursor is not one of this list or stream."),
     "internal_error": Kind(500, "Something went wrong on our side."),
@@ -62,6 +63,7 @@ PROBLEMS: Mapping[str, Kind] = {
 
 MEDIA_TYPE = "application/problem+json"
 _RETRY_AFTER_SECONDS = 2
+_PASSING = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
 
 
 def problem(
@@ -81,7 +83,7 @@ def problem(
     all_headers = dict(headers or {})
     if code == "unauthenticated":
         all_headers["WWW-Authenticate"] = "Bearer"
-    if PROBLEMS[code].status == HTTPStatus.SERVICE_UNAVAILABLE:
+    if PROBLEMS[code].status in _PASSING:
         all_headers["Retry-After"] = str(_RETRY_AFTER_SECONDS)
     return JSONResponse(
         problem_document(code, detail, extra=extra),

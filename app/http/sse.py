@@ -3,6 +3,7 @@
 import socket
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Hashable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,8 @@ from sse_starlette.event import ServerSentEvent
 from sse_starlette.sse import EventSourceResponse
 from starlette.background import BackgroundTask
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+from typing_extensions import override
 
 EVENT_STREAM: dict[str, Any] = {
     "description": "The turn's events as they come; docs/events.md has their types and ids.",
@@ -62,10 +65,22 @@ class Frames:
             self._left += len(self._frames.popitem(last=False)[1])
 
 
+class _Held(EventSourceResponse):
+    """Holds a context from its first byte until its reader has gone, however that comes."""
+
+    held: AbstractContextManager[None]
+
+    @override
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self.held:
+            await super().__call__(scope, receive, send)
+
+
 def event_stream(
     frames: AsyncIterator[Sequence[bytes]],
     headers: dict[str, str],
     *,
+    open_while: AbstractContextManager[None],
     when_left: Callable[[], Awaitable[None]] | None = None,
 ) -> Response:
     """A stream with a comment every 15 s; a reader that takes nothing for 60 s is cut off.
@@ -76,6 +91,7 @@ def event_stream(
     Args:
         frames: what there is to send; the stream ends with it.
         headers: of the answer.
+        open_while: a context that is open as long as the stream is.
         when_left: called when the reader has gone before the end.
     """
     is_complete = False
@@ -93,7 +109,7 @@ def event_stream(
         if when_left is not None and not is_complete:
             await when_left()
 
-    return EventSourceResponse(
+    response = _Held(
         written(),
         headers=_HEADERS | headers,
         background=BackgroundTask(gone),
@@ -102,6 +118,8 @@ def event_stream(
         send_timeout=_STALLED_SECONDS,
         sep="\n",
     )
+    response.held = open_while
+    return response
 
 
 def _in_parts(frames: Sequence[bytes]) -> list[bytes]:

@@ -10,6 +10,7 @@ from app.http.auth import Authenticator, LoginCodes
 from app.http.error_handlers import ProblemError
 from app.http.etags import version_in
 from app.http.languages import Language, language_of
+from app.http.open_streams import OpenStreams
 from app.http.sse import Frames
 from app.http.worker_app import Figures
 from app.routers.preferences import Preference, parse_prefer
@@ -27,6 +28,7 @@ class AppState:
     login_codes: LoginCodes
     frames: Frames
     """What readers of events share."""
+    open_streams: OpenStreams
     stopping: asyncio.Event
     """Set when the process is about to stop: streams end, so that readers come back elsewhere."""
     figures: Figures

@@ -92,6 +92,7 @@ async def read_events(
         return await _page(streaming, found, has_more=has_more, is_of_conversation=False)
     if _has_no_more(streaming, stored.turn, cursor):
         return Response(status_code=204)
+    streaming.check()
     return streaming.turn(stored, cursor)
 
 
@@ -123,6 +124,7 @@ async def read_events_of_a_conversation(
     if wants_pages:
         found, has_more = await page_of_conversation(services, of, (number, cursor), limit)
         return await _page(streaming, found, has_more=has_more, is_of_conversation=True)
+    streaming.check()
     return streaming.conversation(named, (number, cursor))
 
 

@@ -89,6 +89,8 @@ class Exchange:
         """
         render = render or self._accepted
         wait = 0 if self.wants_events else self.prefer.wait_seconds
+        if self.wants_events:
+            self._streaming.check()
         done = await command(self._keeping(render, wait))
         response = await self._answer(done, render)
         if done.is_replay:
@@ -99,13 +101,7 @@ class Exchange:
         turn_id = done.stored.turn.identity.turn_id
         when_left = partial(self._left, turn_id) if self.pauses_without_reader else None
         if self.wants_events:
-            streaming = Streaming(
-                state=self.state,
-                caller=self.caller,
-                language=self.language,
-                until_blocked=self.until_blocked,
-            )
-            return streaming.turn(
+            return self._streaming.turn(
                 done.stored,
                 Cursor(version=done.seen_version),
                 headers=turn_headers(done.stored),
@@ -122,6 +118,15 @@ class Exchange:
         response = await render(stored, done.seen_version)
         response.headers.update(self.prefer.applied)
         return response
+
+    @property
+    def _streaming(self) -> Streaming:
+        return Streaming(
+            state=self.state,
+            caller=self.caller,
+            language=self.language,
+            until_blocked=self.until_blocked,
+        )
 
     async def _left(self, turn_id: TurnId) -> None:
         await pause_for_want_of_readers(self.services, self.caller, turn_id)

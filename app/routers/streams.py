@@ -1,7 +1,7 @@
 """Answers that are events: of a turn or of a conversation, as they come or a page of them."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Sequence
-from contextlib import aclosing
+from contextlib import AbstractContextManager, aclosing
 from dataclasses import dataclass
 
 from fastapi import Response
@@ -35,6 +35,14 @@ class Streaming:
     language: Language
     until_blocked: bool = False
 
+    def check(self) -> None:
+        """To be asked before anything else is done for a stream.
+
+        Raises:
+            ProblemError: `too_many_streams`.
+        """
+        self.state.open_streams.check(self.caller.principal)
+
     def turn(
         self,
         stored: StoredTurn,
@@ -56,7 +64,9 @@ class Streaming:
                 async for news in feed:
                     yield [await self._frame(stored, one, str(one.cursor)) for one in news]
 
-        return event_stream(frames(), headers or {}, when_left=when_left)
+        return event_stream(
+            frames(), headers or {}, open_while=self._counted(), when_left=when_left
+        )
 
     def conversation(self, conversation_id: ConversationId, place: tuple[int, Cursor]) -> Response:
         """The events of all its turns behind `place`, as they come."""
@@ -73,7 +83,7 @@ class Streaming:
                     number = stored.number
                     yield [await self._frame(stored, one, f"{number}:{one.cursor}") for one in news]
 
-        return event_stream(frames(), {})
+        return event_stream(frames(), {}, open_while=self._counted())
 
     async def written(self, stored: StoredTurn, followed: Followed) -> Envelope:
         """The event as its reader may see it."""
@@ -105,6 +115,9 @@ class Streaming:
         if not isinstance(followed.event, Snapshot):
             frames.keep(key, frame)
         return frame
+
+    def _counted(self) -> AbstractContextManager[None]:
+        return self.state.open_streams.counted(self.caller.principal)
 
     def _bounds(self, may_read: Callable[[], Awaitable[bool]]) -> Bounds:
         async def is_still_given() -> bool:
