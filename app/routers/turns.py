@@ -197,7 +197,12 @@ async def pause_a_turn(turn_id: TurnPath, exchange: ExchangeDep, if_match: IfMat
     ),
 )
 async def cancel_a_turn(turn_id: TurnPath, exchange: ExchangeDep, if_match: IfMatch) -> Response:
-    """Ends the turn for good: at once (200), or as soon as what is in flight has ended (202)."""
+    """Ends the turn for good: at once (200), or as soon as what is in flight has ended (202).
+
+    Tools in flight have their grace period, then they are ended. `…/interruptions` says of each
+    call whether it was stopped (`cancelled`), never begun (`not_started`), or may have had an
+    effect that nobody could stop (`unknown`); readers are told by the events.
+    """
 
     async def command(caller: Caller) -> Commanded:
         return await cancel(exchange.services, caller, TurnId(turn_id), expected_version=if_match)

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -304,7 +305,8 @@ async def test_tools_of_a_worker_that_lost_its_claim_are_not_followed_by_anythin
         await let_claims_run_out(one.dsn)
         await one.drive(await one.claim())
         gate.set()
-        with pytest.raises(ClaimLost):
+        # It finds that out by its next commit, or hears before that the turn has gone on.
+        with suppress(ClaimLost):
             await driving
         record = await one.record(turn_id)
 
