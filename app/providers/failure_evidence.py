@@ -53,6 +53,7 @@ _UNREAD_KEYS = frozenset(
 )
 """Names, identities, advice and what was asked: words that say nothing of what failed."""
 
+_TELLING_HEADERS = ("x-amzn-errortype", ":exception-type")
 _STATUS_IN_TEXT = re.compile(
     r"(?:error code|status code|http status|status|http|error|\[|^)[ :=(]{0,3}([1-5]\d\d)\b"
     r"(?! ?[,:] ?message)"
@@ -105,7 +106,10 @@ def findings(evidence: Evidence) -> Findings:
     walk = _Walk()
     walk.visit(body, key="message")
     headers = {name.lower(): value for name, value in evidence.headers.items()}
-    walk.words.extend(headers.get(name, "") for name in ("x-amzn-errortype", ":exception-type"))
+    headers = walk.headers | headers
+    walk.words.extend(headers.get(name, "") for name in _TELLING_HEADERS)
+    if headers.get("anthropic-ratelimit-unified-status") == "rejected":
+        walk.words.append("unified status: rejected")
     codes = (code for code in (walk.error_code, walk.error_type) if code)
     text = " | ".join(dict.fromkeys(_said((*codes, *walk.words))))[:MAX_READ_CHARACTERS]
     inner = [*walk.statuses, *(int(found) for found in _STATUS_IN_TEXT.findall(text.lower()))]
@@ -143,6 +147,8 @@ class _Walk:
     statuses: list[int] = field(default_factory=list[int])
     values: list[tuple[str, object]] = field(default_factory=list[tuple[str, object]])
     objects: list[JsonObject] = field(default_factory=list[JsonObject])
+    headers: dict[str, str] = field(default_factory=dict[str, str])
+    """Those that a gateway has put into its body."""
     message: str = ""
     error_code: str | None = None
     error_type: str | None = None
@@ -180,6 +186,8 @@ class _Walk:
             inner = value.get(key)
             if is_object(inner):
                 self.values.extend((name.lower(), entry) for name, entry in inner.items())
+            if is_object(inner) and key == "headers":
+                self.headers.update((name.lower(), as_text(entry)) for name, entry in inner.items())
 
     def _visit_number(self, value: object, key: str) -> None:
         self.values.append((key, value))
@@ -190,8 +198,10 @@ class _Walk:
     def _visit_text(self, text: str, key: str, texts: int, depth: int) -> None:
         self.values.append((key, text))
         inner = _value_inside(text) if texts < _MAX_NESTED_TEXTS else None
-        if key in _CODE_KEYS or inner is None or not text.lstrip().startswith(("{", "[")):
+        if key in _CODE_KEYS or not (is_object(inner) or is_array(inner)):
             self.words.append(text)
+        else:
+            self.words.append(_around_value(text))
         if key in _CODE_KEYS:
             self._note_status(text)
         elif key in _MESSAGE_KEYS and text.strip():
@@ -213,17 +223,27 @@ def _short(value: object) -> str | None:
 
 def _value_inside(text: str) -> object:
     """The object or list a text holds, as JSON or as Python prints it; `None` without one."""
-    start = min((at for at in (text.find("{"), text.find("[{")) if at >= 0), default=-1)
-    end = max(text.rfind("}"), text.rfind("}]") + 1)
+    start, end = _bounds_of_value(text)
     if start < 0 or end < start:
         return None
-    inner = text[start : end + 1]
+    inner = text[start:end]
     plainer = (inner, inner.replace('\\"', '"'), inner.replace("\\n", " ").replace("\n", " "))
     for candidate in dict.fromkeys(plainer):
         value = parsed(candidate)
         if value is not None:
             return value
     return _python_literal(inner)
+
+
+def _around_value(text: str) -> str:
+    """What is said beside the value: it is read itself, without what was asked."""
+    start, end = _bounds_of_value(text)
+    return f"{text[:start]} | {text[end:]}".strip(" |")
+
+
+def _bounds_of_value(text: str) -> tuple[int, int]:
+    start = min((at for at in (text.find("{"), text.find("[{")) if at >= 0), default=-1)
+    return start, max(text.rfind("}"), text.rfind("}]") + 1) + 1
 
 
 def _python_literal(text: str) -> object:

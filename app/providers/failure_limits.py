@@ -55,7 +55,8 @@ WINDOWS = (
     rule(
         "calendar-window",
         QUOTA,
-        "a day, a week or a month is a quota, not a rate: Gemini quotaId, Cloudflare, Qianfan",
+        "a day, a week or a month is a quota, not a rate: Gemini quotaId, Cloudflare, Qianfan,"
+        " the windows of Anthropic's subscriptions",
         r"per ?(?:model ?)?(?:day|week|month)\b|/ ?(?:day|week|month)\b|per (?:24|48) hours",
         r"\b(?:daily|weekly|monthly|day|week|month|hourly|session|annual)\b.{0,30}"
         r"(?:limits?|allocation|quota|allowance|credits|usage)\b(?! *:)",
@@ -65,7 +66,7 @@ WINDOWS = (
         r"\btomorrow\b|requests today|明[天日]",
         r"使用(?:上限|限额)|[今每当本][日天周月].{0,12}(?:限额|上限|额度|次数|配额)",
         r"(?<!rate )limit (?:·|resets|will reset)(?! (?:in|after) ~?\d{1,6} ?[sm])",
-        r"will regain access|limit reached until",
+        r"will regain access|limit reached until|unified status: rejected",
     ),
     rule(
         "request-over-window",
@@ -101,6 +102,7 @@ MONEY = (
         "a limit that an owner has set: OpenAI *_spend_limit_exceeded, Anthropic, xAI, LiteLLM",
         r"(?:usage|spend(?:ing)?|cost|budget|billing|credit|inference|hard) (?:limits?|caps?)\b",
         r"budget exceeded|(?:exceeded|crossed|over) budget|set limit exceeded|limit exhausted",
+        r"exceeded token budget|(?:max|maximum) budget\b|(?:^|\| )limit exceeded exception",
         r"\bkey limit exceeded|\(total limit\)",
         r"(?:hit|reached) your (?:usage |session |message |plan )?limit",
         r"\bout of (?:\w+ )?usage\b|extra usage is required",

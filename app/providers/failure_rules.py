@@ -8,6 +8,13 @@ Patterns see the words in the one form of `failure_words`. They take linear time
 inside a repetition, and gaps are bounded (`.{0,40}`).
 """
 
+from app.providers.failure_languages import (
+    LOAD_ABROAD,
+    MONEY_ABROAD,
+    RATES_ABROAD,
+    TOKENS_ABROAD,
+    WINDOWS_ABROAD,
+)
 from app.providers.failure_limits import LOAD, MONEY, RATES, WINDOWS
 from app.providers.failure_service import (
     ACCESS,
@@ -24,10 +31,15 @@ from app.providers.failure_tokens import TOKENS
 WORD_RULES = (
     *FIRST,
     *WINDOWS,
+    *WINDOWS_ABROAD,
     *MONEY,
+    *MONEY_ABROAD,
     *LOAD,
+    *LOAD_ABROAD,
     *RATES,
+    *RATES_ABROAD,
     *TOKENS,
+    *TOKENS_ABROAD,
     *CAPACITY,
     *REQUEST,
     *ACCESS,

@@ -17,8 +17,10 @@ FIRST = (
     rule(
         "tool-call-malformed",
         DOWN,
-        "the model wrote a bad call, another attempt may not: Groq's error page, Gemini's stops",
+        "the model wrote a bad call or bad JSON, another attempt may not: Groq's error page,"
+        " Gemini's stops",
         r"tool use failed|malformed function call",
+        r"see failed generation|json validate failed|failed to generate json",
     ),
     rule(
         "deadline",
@@ -37,11 +39,12 @@ FIRST = (
         "engine-down",
         DOWN,
         "the engine behind the answer is gone or still starts: LMDeploy, vLLM, Bedrock"
-        " ModelNotReadyException, Volcengine ModelLoadingError, Hugging Face",
+        " ModelNotReadyException, Volcengine ModelLoadingError, Hugging Face, NVIDIA's DEGRADED",
         r"engine is unavailable|engine ?core encountered",
         r"being loaded|(?:model|currently|is|still) loading\b|model not ready",
         r"not ready (?:to serve|for inference)",
         r"runner .{0,20}(?:terminated|stopped)|model has crashed",
+        r"\bdegraded\b.{0,30}(?:cannot|can not|can't|unavailable|invoked)",
     ),
 )
 
@@ -114,7 +117,7 @@ REQUEST = (
         r"|flagged|moderation|responsible ai|prohibited content|censor|content .{0,30}is blocked",
         r"inappropriate content|inspection ?failed|high risk|\bsafety\b(?! buffer| margin)",
         r"\bsensitive\b|guardrail|severe violation|violat\w+ .{0,30}(?:polic|guideline)",
-        r"blocked (?:input|output|content|prompt)"
+        r"repetitive patterns|\binvalid prompt\b|blocked (?:input|output|content|prompt)"
         r"|(?:input|output|prompt|content|response) (?:was |is |has been )?(?:blocked|filtered)",
         r"涉敏|敏感|违规|违法|不合规|不安全|(?:审核|审查|检查|检测)(?:未|不)通过",
     ),

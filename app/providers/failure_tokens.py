@@ -41,8 +41,10 @@ TOKENS = (
     rule(
         "text-length",
         INPUT,
-        "the text of a message is longer than any may be: OpenAI string_above_max_length",
+        "the text of a message is longer than any may be: OpenAI string_above_max_length,"
+        " Jackson at DashScope",
         r"(?:content|input|prompt|instructions|text)(?:\[\d+\])?:? string too long",
+        r"string value length \(?\d{1,12}\)? exceeds",
     ),
     rule(
         "shape-length",
@@ -87,7 +89,7 @@ TOKENS = (
         r"token budget \d{1,12} exceeds|model token limit: \d{1,12} \(requested",
         r"(?:your request|the request|answering) .{0,20}will (?:take|need|require) \d",
         rf"{_CAP}.{{0,30}}too large.{{0,40}}(?:maximum|remaining) context",
-        r"\bmodel context window exceeded",
+        r"\bmodel context window exceeded|context shift is disabled",
         rf"{_PROMPT_ZH}.{{0,10}}(?:与|和|及|加|\+).{{0,10}}{_ANSWER_ZH}",
     ),
     rule(

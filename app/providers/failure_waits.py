@@ -7,29 +7,12 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
 from app.providers.failure_evidence import Findings
-from app.providers.wire_json import as_text
+from app.providers.failure_wait_words import is_span, seconds_of, waits_in
+from app.providers.wire_json import JsonObject, as_object, as_text
 
 _LONGEST = timedelta(days=366)
-_UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
-_CHINESE_UNITS = {"毫秒": 0.001, "秒": 1.0, "分": 60.0, "小": 3_600.0, "天": 86_400.0}
 
 _NUMBER = re.compile(r"\d{1,12}(?:\.\d{1,20})?")
-_SPAN = re.compile(
-    r"(\d{1,9}(?:\.\d{1,9})?) ?"
-    r"(milliseconds?|msecs?|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|hrs?|h|days?|d)(?![a-z])"
-)
-_STATED = re.compile(
-    r"(?:try again|retry|retrying|wait|reset|resets|available|back|allowed|lifted|expires?"
-    r"|cooldown)(?: (?:in|after|for|again|about|approximately|another|at least))*:? ~? ?"
-    r"((?:\d{1,9}(?:\.\d{1,9})? ?[a-z]{1,12},? ?(?:and )?){1,4})"
-)
-_STATED_AS_FIELD = re.compile(
-    r"retry (?:after|delay)(?: seconds)?(?:[:=]| ?\{ ?seconds:) ?(\d{1,9}(?:\.\d{1,9})?)(?![\w.])"
-)
-_STATED_IN_CHINESE = re.compile(
-    r"(?:请|等待|重试|需要?|在|于|(?:剩余|冷却|等待|恢复)[\w ]{0,6}\W) ?(\d{1,9}(?:\.\d{1,9})?)"
-    r" ?(毫秒|秒|分|小|天)|(\d{1,9}) ?(毫秒|秒|分|小|天)(?:钟|时)? ?之?后"
-)
 _KEYS_IN_SECONDS = frozenset(
     {
         *("resets_in_seconds", "retry_after", "retry_after_seconds", "retry_delay"),
@@ -40,8 +23,11 @@ _KEYS_IN_SECONDS = frozenset(
 )
 _KEYS_OF_SPANS = frozenset({"retrydelay", "quotaresetdelay"})
 """Google's: `44s` in a RetryInfo, `373.8ms` in the metadata of an ErrorInfo."""
+_KEYS_OF_DURATIONS = ("retryDelay", "retry_delay", "quotaResetDelay")
+"""The same as an object of seconds and nanos, where protobuf's own printing was not used."""
 _KEYS_IN_MS = frozenset({"retry_after_ms", "retryafterms", "retry-after-ms", "retryaftermillis"})
 _RESET_HEADER = re.compile(r"(?:[a-z]{1,16}-)?rate-?limit[a-z-]{0,40}-reset[a-z-]{0,40}")
+_ISO_SPAN = re.compile(r"^pt(?=\d)|(?<=\d[dhm])t?(?=\d)")
 _EPOCH = re.compile(r"(\d{10})(\d{3})?(?:\.\d{1,9})?")
 """Seconds or milliseconds since 1970."""
 
@@ -60,14 +46,27 @@ def stated_wait(found: Findings, *, reads_words: bool = True) -> timedelta | Non
 
 
 def _from_retry_headers(found: Findings) -> Iterator[timedelta]:
-    yield from _numbers(found.headers.get("retry-after-ms", ""), unit_seconds=0.001)
-    stated = found.headers.get("retry-after", "")
-    yield from _numbers(stated, unit_seconds=1.0)
-    yield from _whole_span(stated)
-    yield from _until(_http_date(stated), found.headers)
+    for name, value in found.headers.items():
+        if name.endswith("retry-after-ms"):
+            yield from _longest_of(value, unit_seconds=0.001)
+    for name, stated in found.headers.items():
+        if name.endswith(("retry-after", "retry-after-seconds")):
+            yield from _longest_of(stated, unit_seconds=1.0)
+            yield from _whole_span(stated)
+            yield from _until(_point_in_time(stated), found.headers)
+
+
+def _longest_of(stated: str, *, unit_seconds: float) -> Iterator[timedelta]:
+    """A proxy that adds the header once more makes a list of it: `20, 20`."""
+    waits = [list(_numbers(part, unit_seconds=unit_seconds)) for part in stated.split(",")]
+    if all(waits):
+        yield max(wait for each in waits for wait in each)
 
 
 def _from_values(found: Findings) -> Iterator[timedelta]:
+    for value in found.objects:
+        for key in _KEYS_OF_DURATIONS:
+            yield from _duration(as_object(value.get(key)))
     for key, value in found.values:
         if key in _KEYS_OF_SPANS:
             yield from _span(as_text(value))
@@ -78,13 +77,15 @@ def _from_values(found: Findings) -> Iterator[timedelta]:
             yield from _numbers(str(value), unit_seconds=0.001)
 
 
+def _duration(value: JsonObject) -> Iterator[timedelta]:
+    for seconds in _numbers(str(value.get("seconds", "0")), unit_seconds=1.0):
+        nanos = next(_numbers(str(value.get("nanos", "0")), unit_seconds=1e-9), timedelta(0))
+        yield seconds + nanos
+
+
 def _from_words(found: Findings) -> Iterator[timedelta]:
-    for text in _STATED.findall(found.with_advice):
-        yield from _span(text)
-    for text in _STATED_AS_FIELD.findall(found.with_advice):
-        yield from _numbers(text, unit_seconds=1.0)
-    for asked, unit, later, its_unit in _STATED_IN_CHINESE.findall(found.with_advice):
-        yield from _numbers(asked or later, unit_seconds=_CHINESE_UNITS[unit or its_unit])
+    for seconds in waits_in(found.with_advice):
+        yield from _bounded(seconds)
 
 
 def _from_reset_headers(found: Findings) -> Iterator[timedelta]:
@@ -107,27 +108,24 @@ def _is_used_up(headers: Mapping[str, str], reset: str) -> bool:
 
 def _numbers(text: str, *, unit_seconds: float) -> Iterator[timedelta]:
     if _NUMBER.fullmatch(text.strip()):
-        seconds = float(text) * unit_seconds
-        if math.isfinite(seconds) and seconds < _LONGEST.total_seconds():
-            yield timedelta(seconds=round(seconds, 6))
+        yield from _bounded(float(text) * unit_seconds)
 
 
 def _whole_span(text: str) -> Iterator[timedelta]:
-    """`20s` or `1m30s`, and nothing beside it."""
-    if text and not _SPAN.sub("", text.lower()).strip():
-        yield from _span(text.lower())
+    """`20s`, `1m30s` or `PT20S`, and nothing beside it."""
+    span = _ISO_SPAN.sub("", text.strip().lower())
+    if is_span(span):
+        yield from _span(span)
 
 
 def _span(text: str) -> Iterator[timedelta]:
-    """`6ms`, `1m30.5s`, `8 hours 24 minutes`, `1.57s`."""
-    parts = _SPAN.findall(text[:200])
-    seconds = sum(float(number) * _unit_seconds(unit) for number, unit in parts)
-    if parts and seconds < _LONGEST.total_seconds():
+    for seconds in seconds_of(text.lower()):
+        yield from _bounded(seconds)
+
+
+def _bounded(seconds: float) -> Iterator[timedelta]:
+    if math.isfinite(seconds) and seconds < _LONGEST.total_seconds():
         yield timedelta(seconds=round(seconds, 6))
-
-
-def _unit_seconds(unit: str) -> float:
-    return _UNIT_SECONDS["ms" if unit.startswith(("ms", "mil")) else unit[0]]
 
 
 def _until(at: datetime | None, headers: Mapping[str, str]) -> Iterator[timedelta]:
@@ -135,6 +133,10 @@ def _until(at: datetime | None, headers: Mapping[str, str]) -> Iterator[timedelt
     answered_at = _http_date(headers.get("date", ""))
     if at and answered_at:
         yield at - answered_at
+
+
+def _point_in_time(text: str) -> datetime | None:
+    return _http_date(text) or _epoch(text) or _iso_date(text)
 
 
 def _http_date(text: str) -> datetime | None:

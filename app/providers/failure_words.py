@@ -7,6 +7,7 @@ would be read as limits of tokens and money.
 """
 
 import re
+import unicodedata
 
 _MAX_HEAD = 12_288
 _MAX_TAIL = 4_096
@@ -16,6 +17,33 @@ _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _LINK = re.compile(r"https?://[^\s\"'<>)]+")
 _TAG = re.compile(r"<[^<>]{0,300}>")
 _QUOTES = re.compile(r"[`\"“”\u2018\u2019*\\]|(?<!\w)'|'(?!\w)")
+
+_ECHO = re.compile(
+    r"((?:invalid|unrecogni[sz]ed|unexpected|unsupported|malformed|illegal|unknown|expected)\b"
+    r"(?:(?!upstream|provider|server|response|reply|answer|error)[^'\"“|{}\n]){0,60}"
+    r"\b(?:value|content|input|text|string|type|argument|literal|got|received)\b"
+    r"(?:(?!upstream|provider|server|response|reply|answer|error)[^'\"“|{}\n]){0,40}"
+    r"[:=,]? ?)"
+    r"(?:'(?=[^\s'|]{1,40}\s[^'|]{0,80}\s)[^'|\n]{1,4000}'"
+    r"|[\"“](?=[^\s\"”|]{1,40}\s[^\"”|]{0,80}\s)[^\"”|\n]{1,4000}[\"”])",
+    re.IGNORECASE,
+)
+"""What a complaint about a value quotes, if it is a sentence: it was written by who asked."""
+
+_ACCENTS = re.compile("[\u0300-\u036f]")
+_TRADITIONAL = (
+    "額餘儲請過頻繁賬帳戶費計劃點數達訂閱權無長輸內對話應務錯誤載負後試鐘時間個線聯絡連斷續購買盡檢測審違規證認鑰碼參"
+    "為開啟專區資積級將處體視讀寫語詞總從並單當變係斂佔據"
+)
+_SIMPLIFIED = (
+    "额余储请过频繁账账户费计划点数达订阅权无长输内对话应务错误载负后试钟时间个线联络连断续购买尽检测审违规证认钥码参"
+    "为开启专区资积级将处体视读写语词总从并单当变系敛占据"
+)
+_SIMPLER = {
+    **str.maketrans(_TRADITIONAL, _SIMPLIFIED),
+    **str.maketrans({"ß": "ss", "ł": "l", "Ł": "L", "đ": "d", "Đ": "D", "\u0131": "i"}),
+}
+"""To the simplified characters of the rules, and letters that are no accented ones."""
 
 _ADVICE_BEGINS = (
     *("reduce the ", "reduce your ", "decrease ", "or fewer ", "or lower "),
@@ -48,10 +76,19 @@ def with_advice(text: str) -> str:
     return _squeezed(_spelled(text))
 
 
+def plainer(text: str) -> str:
+    """Without accents, full-width forms and traditional characters."""
+    if text.isascii():
+        return text
+    apart = unicodedata.normalize("NFKD", text)
+    plain = unicodedata.normalize("NFC", _ACCENTS.sub("", apart)).translate(_SIMPLER)
+    return plain[: _MAX_HEAD + _MAX_TAIL]
+
+
 def _spelled(text: str) -> str:
     if len(text) > _MAX_HEAD + _MAX_TAIL:
         text = f"{text[:_MAX_HEAD]} | {text[-_MAX_TAIL:]}"
-    text = text.replace("\\n", "\n")
+    text = _ECHO.sub(r"\1", plainer(text).replace("\\n", "\n"))
     text = _CAMEL.sub(" ", _TAG.sub(" ", _LINK.sub(_link_words, text)))
     return _QUOTES.sub("", text.replace("_", " ").replace("-", " ")).lower()
 

@@ -9,6 +9,7 @@ gateways relay one provider's 429 as another's 500.
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from http import HTTPStatus
 
 import httpx
 
@@ -144,7 +145,7 @@ def _decide(found: Findings) -> _Decision:
     return (
         by_number(found)
         or by_answer(found)
-        or _by_words(WORD_RULES, found.words)
+        or _unpaid(found, _by_words(WORD_RULES, found.words))
         or by_stop(found)
         or _by_status(found, _TELLING_STATUSES)
         or _by_advice(found)
@@ -182,6 +183,18 @@ def _by_words(rules: Iterable[Rule], words: str) -> _Decision | None:
         if rule.pattern.search(words):
             return rule.name, by_counts(rule.verdict, words)
     return None
+
+
+def _unpaid(found: Findings, decision: _Decision | None) -> _Decision | None:
+    """Words of rates do not make a 402 one: whoever has to pay first would be asked in vain.
+
+    Credits that running requests hold are the exception, which has its own rule.
+    """
+    if decision is None or found.status != HTTPStatus.PAYMENT_REQUIRED:
+        return decision
+    name, verdict = decision
+    is_rate = verdict.type is FailureType.RATE_LIMITED and name != "credits-in-flight"
+    return ("status-402", QUOTA) if is_rate else decision
 
 
 def _by_status(found: Findings, statuses: dict[int, Verdict]) -> _Decision | None:

@@ -14,6 +14,7 @@ _VALUES = {
     StopReason.END_TURN: "stop end_turn completed complete eos eos_token stop_sequence normal",
     StopReason.TOOL_USE: "tool_calls tool_call tool_use function_call function_calls",
     StopReason.MAX_OUTPUT: "length",
+    StopReason.CONTEXT_FULL: "error_limit",
     StopReason.REFUSAL: "language",
     StopReason.PAUSED: "pause_turn paused pause",
 }
