@@ -51,7 +51,7 @@ async def call(
         async with exchange(http, request(), timeouts) as reply:
             status = reply.status
             if status != HTTPStatus.OK:
-                yield await _refused(reply)
+                yield await _refused(reply, reading.provider)
                 return
             async with aclosing(_deltas(reply, reading)) as deltas:
                 async for delta in deltas:
@@ -67,11 +67,15 @@ async def call(
     yield _ending(reading, maker)
 
 
-async def _refused(reply: Reply) -> ModelEvent:
+async def _refused(reply: Reply, provider: str | None) -> ModelEvent:
     body = await reply.start_of_body()
     return classify(
         Evidence(
-            where="response", status=reply.status, headers=dict(reply.headers.items()), body=body
+            where="response",
+            status=reply.status,
+            headers=dict(reply.headers.items()),
+            body=body,
+            provider=provider,
         )
     )
 

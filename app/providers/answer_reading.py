@@ -6,7 +6,7 @@ What a chunk means is the affair of a builder, one for each wire (`openai_answer
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from app.ports import ReasoningDelta, TextDelta
 from app.providers.failures import Evidence, classify
@@ -109,6 +109,8 @@ class AnswerReading:
 
     _builder: AnswerBuilder
     failure: Failure | None = None
+    provider: str | None = None
+    """Who answers, by name and address: whose numbers an error's numbers are."""
     _frames: JsonFrames = field(default_factory=JsonFrames)
     _garbage: str = ""
     """The last data that was no JSON."""
@@ -145,7 +147,7 @@ class AnswerReading:
     def outcome(self) -> Outcome:
         """What the call came to; for after `close`."""
         if self.failure is None and not self._builder.has_content and self._garbage:
-            self.failure = classify(Evidence(where="response", status=200, body=self._garbage))
+            self.failure = self._classified("response", self._garbage)
         return Outcome(self._builder.finished(is_broken=self.failure is not None), self.failure)
 
     def _bounded(self, frames: Iterator[Frame]) -> Iterator[Delta]:
@@ -162,15 +164,18 @@ class AnswerReading:
             case Garbage(text=text):
                 self._garbage = text if text.startswith("{") else self._garbage or text
             case _ if self._garbage.startswith("{"):  # a chunk was damaged, and the answer goes on
-                self.failure = classify(Evidence(where="stream", status=200, body=self._garbage))
+                self.failure = self._classified("stream", self._garbage)
             case Done():
                 self._builder.is_done = True
             case _ if not self._is_over and is_error(
                 frame, is_chunk=self._builder.recognises(frame)
             ):
-                self.failure = classify(Evidence(where="stream", status=200, body=frame))
+                self.failure = self._classified("stream", frame)
             case _:
                 yield from self._builder.add(frame)
+
+    def _classified(self, where: Literal["response", "stream"], body: object) -> Failure:
+        return classify(Evidence(where=where, status=200, body=body, provider=self.provider))
 
 
 def _too_long(error: Exception) -> ModelFailure:

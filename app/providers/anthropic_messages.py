@@ -33,7 +33,8 @@ class AnthropicMessages:
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Yield the answer as it comes; what goes wrong comes out as a value."""
-        reading = AnswerReading(AnthropicAnswer())
+        who = f"{self.provider} {self.base_url}"
+        reading = AnswerReading(AnthropicAnswer(), provider=who)
         request_made = partial(self._request, request)
         maker = self._maker(request)
         return call(self.http, request_made, self.timeouts, reading, maker=maker)

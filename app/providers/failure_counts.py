@@ -20,7 +20,14 @@ _PROMPT_PARTS = re.compile(
 _ANSWER_PART = re.compile(
     rf"(?:requested )?(\d{{1,9}})(?:{_OF}(?:completion|output)\b| output tokens)"
 )
-_ALLOWED_AND_ASKED = re.compile(r"\blimit:? (\d{1,12})\b[^|]{0,60}\brequested:? (\d{1,12})")
+_ALLOWED_AND_ASKED = re.compile(
+    r"\blimit:? (?P<allowed>\d{1,12})\b[^|]{0,60}\brequested:? (?P<asked>\d{1,12})"
+)
+_ASKED_AND_ALLOWED = re.compile(
+    r"\b(?:needs|requires|requested|asks for|tier:|large:)(?: for)? (?P<asked>\d{1,12}) "
+    r"(?:input |output |total )?tokens\b[^|]{0,60}"
+    r"\b(?:limit(?:ed)?|allows?|allowed|maximum|at most)(?: is| of| to)?:? (?P<allowed>\d{1,12})"
+)
 
 
 def by_counts(verdict: Verdict, words: str) -> Verdict:
@@ -28,8 +35,8 @@ def by_counts(verdict: Verdict, words: str) -> Verdict:
     if verdict is TOTAL and _fills_the_window_alone(words):
         return INPUT
     if verdict is RATE:
-        found = _ALLOWED_AND_ASKED.search(words)
-        if found and int(found[2]) > int(found[1]):
+        found = _ALLOWED_AND_ASKED.search(words) or _ASKED_AND_ALLOWED.search(words)
+        if found and int(found["asked"]) > int(found["allowed"]):
             return RATE_TOO_BIG
     return verdict
 

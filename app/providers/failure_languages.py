@@ -28,24 +28,28 @@ def _near(these: str, those: str, most: int = 40) -> tuple[str, str]:
 _MEANS = _any(
     r"""
     \bquotas?\b credits?\b \bbudget\b contingent \bcuota \bcota\b \bsaldo\b credito crediti
-    \bfondi\b \bfondos\b orcamento \bsolde\b forfait abonnement abbonamento suscripcion assinatura
+    \bfondi\b \bfondos\b orcamento presupuesto \bsolde\b \bplafond forfait abonnement abbonamento
+    suscripcion assinatura
     \bpiano\b kontingent guthaben \btarif tegoed quotum kredyt srodk abonament \bkota kredi\b
     bakiye abonelik \bkuota kredit han\smuc han\sngach so\sdu\b
     квот баланс кредит средств бюджет подписк тариф
     クレジット 残高 利用枠 使用枠 クォータ 割り当て 予算 サブスクリプション 利用料金 使用量
-    크레딧 할당량 잔액 쿼터 예산 요금제 구독 사용량
+    maandlimiet daglimiet weeklimiet
+    크레딧 할당량 잔액 쿼터 예산 요금제 구독 사용량 사용\s?한도
     """
 )
 """What is paid for."""
 
 _SPENT = _any(
     r"""
-    epuise depasse insuffisant atteinte?\b expiree?\b agotad insuficiente superad[ao] excedid
-    alcanzad vencid caducad esgotad atingid ultrapassad acabaram esaurit superat raggiunt scadut
-    aufgebraucht erschopft uberschritten ausgeschopft abgelaufen unzureichend erreicht verbraucht
-    uitgeput overschreden onvoldoende verlopen wyczerpan przekrocz niewystarcz wygas brak\s
+    epuise depasse insuffisant insufficiente atteint expiree?\b expirou expirado agota
+    insuficiente superad excedid
+    alcanz vencid caducad esgot atingi ultrapass acabaram acabou esaurit superat raggiunt scadut
+    aufgebraucht reicht\snicht erschopft uberschritten ausgeschopft abgelaufen unzureichend
+    erreicht verbraucht
+    uitgeput bereikt overschreden onvoldoende verlopen wyczerpan przekrocz niewystarcz wygas brak\s
     asildi yetersiz tukendi doldu\b bitti\b habis\b tidak\s(?:men)?cukup terlampaui
-    da\shet khong\sdu vuot\squa
+    da\shet \bhet\s(?=han|so|tien|credit) khong\sdu vuot\squa
     исчерп недостаточно превышен израсход законч истек
     不足 超え 超過 上限 使い切 尽き 期限切れ ありません 足りません
     부족 초과 소진 만료 없습니다 도달
@@ -54,11 +58,15 @@ _SPENT = _any(
 
 _ASKS_TO_PAY = _any(
     r"""
-    rechargez recargue ricaric[ah] recarregue aufladen aufzuladen пополните
-    (?:sin|sem)\s(?:saldo|creditos?|fondos) kein\sguthaben
+    rechargez recargue ricaric[ah] recarregue aufladen aufzuladen
+    (?:sin|sem)\s(?:saldo|creditos?|fondos) kein\sguthaben tegoed\sis\sop waardeer
+    nap\s(?:them\s)?tien isi\sulang bakiye\syukle doladuj пополн
+    limite\s(?:do|de|del|d[iu])\s(?:\S{2,6}\s)?(?:plano|plan|forfait|abonnement|piano|suscripcion)
+    limit\s(?:ihres|deines)\s(?:tarif|plan|abo)
     nicht\sgenug(?:end)?\s(?:guthaben|credits) paiement\s(?:requis|refuse)
     pago\s(?:requerido|rechazado) pagamento\s(?:necessario|richiesto)
-    zahlung\s(?:erforderlich|fehlgeschlagen) 支払い(?:が必要|に失敗) 결제가\s필요 требуется\sоплата
+    zahlung\s(?:erforderlich|fehlgeschlagen) 支払い(?:が必要|に失敗) プランの上限 결제가\s필요
+    требуется\sоплата
     """
 )
 
@@ -99,7 +107,7 @@ _OFTEN = _any(
     zu\sviele\s(?:anfragen|anforderungen|aufrufe) (?:raten|anfrage[nr]?)\s?(?:limit|begrenzung)
     te\sveel\s(?:verzoeken|aanvragen) zbyt\swiele\s(?:zadan|zapytan) limit\szapytan
     cok\sfazla\sistek qua\snhieu\syeu\scau terlalu\sbanyak\spermintaan
-    слишком\s(?:много|част) лимит\s(?:запросов|частоты|скорости)
+    слишком\s(?:много|част) частот[аы]\sзапрос лимит\s(?:запросов|частоты|скорости)
     リクエスト数?が?(?:多すぎ|過多) レート(?:制限|リミット)
     너무\s많은\s요청 요청이\s너무\s많 요청\s?(?:한도|속도|빈도|제한) 속도\s?제한
     """

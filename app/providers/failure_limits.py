@@ -8,14 +8,15 @@ money comes before rates, because an exhausted quota is also sent as 429.
 from app.providers.failure_verdicts import BUSY, QUOTA, RATE, RATE_TOO_BIG, rule
 
 _MONEY = (
-    r"balances?|credits?|funds?|(?<!rate )(?<!rate limit )quotas?|(?<!token )budget|allowance"
-    r"|resource ?pack(?:age|s)?|token (?:plan|package)|\bpoints"
+    r"balances?|credits?|funds?|(?<!rate )(?<!rate limit )quotas?|(?<!context )budget(?! \d)"
+    r"|allowance|allotment|wallet|resource ?pack(?:age|s)?|token (?:plan|package)|\bpoints"
 )
 _MONEY_ZH = r"(?:额度|配额|余额|资源包|余量|积分|点数|套餐|次数|费用|金额|消费|token 包)"
 _SPENT_ZH = r"(?:不足|不够|用尽|耗尽|用完|用光|为零|失败)"
 _SPENT = (
-    r"insufficient|exhausted|too low|not (?:sufficient|enough)|exceeded|depleted|used up"
-    r"|overdrawn|run out|reached|negative|consumed|expired|failed"
+    r"insufficient|exhausted|\blow\b|not (?:sufficient|enough)|exceeded|depleted|used up"
+    r"|overdrawn|run out|reached|negative|consumed|expired|failed|burned through|\bspent\b"
+    r"|\bempty\b|been used\b"
 )
 _PLAN = r"(?:plan|subscription|trial|membership)"
 _LOAD = r"(?:high|heavy|peak|elevated) (?:traffic|demand|load)"
@@ -47,9 +48,10 @@ WINDOWS = (
         "free-allowance",
         QUOTA,
         "what was given for nothing is used up: DashScope, Volcengine QuotaExceeded, Cloudflare",
-        r"free (?:tier|trial|allocat\w+|quota|credits?|resource)\b[^|.;,*]{0,40}"
-        rf"(?:{_SPENT}|expired|ended)",
+        r"free (?:tier|trial|allocat\w+|quota|credits?|resource|requests|messages|usage)\b"
+        rf"[^|.;,*]{{0,40}}(?:{_SPENT}|expired|ended)",
         r"(?:exhausted|used up)\b[^|.;,*]{0,30}\bfree\b",
+        r"(?<!limit )(?:exceeded|reached)\b[^|.;,*]{0,50}\bfree (?:plan|account|quota|allowance)\b",
         r"tier only\b|\bfree (?:(?!rate)\w+ ){0,2}limits?\b(?![^|.]{0,30}per min)",
     ),
     rule(
@@ -59,8 +61,10 @@ WINDOWS = (
         " the windows of Anthropic's subscriptions",
         r"per ?(?:model ?)?(?:day|week|month)\b|/ ?(?:day|week|month)\b|per (?:24|48) hours",
         r"\b(?:daily|weekly|monthly|day|week|month|hourly|session|annual)\b.{0,30}"
-        r"(?:limits?|allocation|quota|allowance|credits|usage)\b(?! *:)",
-        r"\d.hour usage (?:limit|quota)|hour allocated quota|\b(?:rpd|tpd)\b",
+        r"(?:limits?|caps?|allocation|quota|allowance|allotment|credits|usage|budget)\b(?! *:)",
+        r"\d.?(?:hours?|hrs?|h|days?|weeks?) (?:(?!rate)\w+ )?(?:limit|quota|cap)\b",
+        r"hour allocated quota",
+        r"\b(?:rpd|tpd)\b|billing (?:period|cycle)",
         r"quota will reset after (?:\d{1,3}d ?)?\d{1,3}h",
         r"\b(?:daily|weekly|monthly)\b.{0,20}\b(?:tokens|allotment|budget|requests)\b",
         r"\btomorrow\b|requests today|明[天日]",
@@ -79,6 +83,8 @@ WINDOWS = (
         RATE,
         "a rolling window, though it is called a quota: Gemini quotaId, Vertex, Huawei, DashScope",
         r"per ?(?:minute|min|second|sec)\b|/ ?(?:min(?:ute)?|s(?:ec(?:ond)?)?)\b|每(?:分钟|秒)",
+        r"(?:requests?|calls|prompts|messages|tokens)\b[^|.;,]{0,20}\b(?:every|in|within)(?: the)?"
+        r"(?: last| past)? \d{1,4} ?(?:s|secs?|seconds?|mins?|minutes?)\b",
         r"quota exceeded for (?:aiplatform|quota metric|metric)",
         r"\bthrottling|#token limit|allocated quota exceeded|exhausted your capacity",
     ),
@@ -90,7 +96,7 @@ MONEY = (
         QUOTA,
         "only paying, a new plan or an owner's decision helps: OpenAI error codes, DeepSeek 402",
         r"\b(?:insufficient|no|any|out of|enough|exceed(?:s|ed|ing)?|crossed|over|exhausted"
-        r"|depleted|used (?:up )?all|consumed)\b"
+        r"|depleted|used (?:up )?all|consumed|burned through|spent)\b"
         rf"(?: [\w'$]+){{0,4}} ?(?:{_MONEY})\b",
         rf"(?:{_MONEY})\b[^|.;]{{0,60}}(?:{_SPENT})",
         rf"{_MONEY_ZH}.{{0,12}}{_SPENT_ZH}|{_SPENT_ZH}.{{0,6}}{_MONEY_ZH}",
@@ -105,8 +111,14 @@ MONEY = (
         r"exceeded token budget|(?:max|maximum) budget\b|(?:^|\| )limit exceeded exception",
         r"\bkey limit exceeded|\(total limit\)",
         r"(?:hit|reached) your (?:usage |session |message |plan )?limit",
-        r"\bout of (?:\w+ )?usage\b|extra usage is required",
-        r"no (?:remaining )?(?:requests|calls|messages)\b(?: left| remaining| on)",
+        r"\bout of (?:\w+ )?(?:usage|tokens|requests|messages)\b|extra usage is required",
+        r"exceeded your (?:\w+ ){0,3}usage\b|100 ?% of (?:your|the)\b",
+        r"lifetime (?:limit|quota|usage)",
+        r"number of (?:requests|messages|calls) (?:allowed )?(?:for|on|in|of) (?:your|the)"
+        rf" (?:\w+ )?(?:{_PLAN}|tier)\b",
+        r"no (?:remaining )?(?:requests|calls|messages|tokens)\b(?: left| remaining| on)",
+        r"insufficient tokens?\b|overdrawn",
+        r"balance(?: is)?:? ?[$¥€£]? ?(?:-\d|0(?:\.0{1,4})?(?![.\d]))",
         r"用量.{0,8}(?:超|上限)|(?:消费|用量|月度)(?:上限|限额)",
     ),
     rule(
@@ -117,9 +129,12 @@ MONEY = (
         r"billing (?:not active|error|issue|disabled|to be enabled)|payment (?:required|failed)",
         r"(?:problem|issue) with your payment|failure to pay|unpaid",
         r"overdue|arrear|past due|good standing",
-        r"(?:requires?|are required|need|more|available|purchase|buy)\b.{0,20}\bcredits"
-        r"|credits are required|(?:need|requires?) an? .{0,20}subscription|can only afford",
+        r"(?:requires?|are required|need|more|available|purchase|buy)\b.{0,20}\bcredits",
+        r"credits (?:are |is )?required|(?:need|requires?) an? .{0,20}subscription",
+        r"can only afford",
         r"payment method (?:is )?required|card (?:was |is )?declined|non ?payment|\btop ?up\b",
+        r"pay as you go|billing (?:is )?not (?:enabled|set up)|\brecharge\b|\binvoices?\b",
+        r"until payment|payment is (?:received|due)|deposit funds",
         r"not purchased|suspended due to",
         r"欠费|充值|续费|续订|停服|透支|请购买|无可用.{0,2}(?:额度|余额|资源)",
         r"no auth error.{0,30}tokens\.total",
@@ -131,6 +146,9 @@ MONEY = (
         r"paid (?:plan|tier|balance)",
         rf"\b{_PLAN}(?:'?s)?\b(?: \w+){{0,4}} (?:expired|ended|over|lapsed|inactive|consumed"
         r"|exhausted|used up|run out)\b",
+        r"(?:no|without an?) active subscription|subscription (?:is )?(?:required|needed|inactive)",
+        r"renew your (?:subscription|plan|membership)",
+        r"not (?:included|part of|covered) .{0,20}\bplan\b",
         rf"\b{_PLAN} limits?\b|(?<!rate )(?<!concurrency )limits? of (?:your|the)"
         rf" (?:current )?{_PLAN}\b",
         r"(?:套餐|会员|订阅|试用).{0,6}(?:到期|过期|失效|结束|用完)",
@@ -144,7 +162,9 @@ LOAD = (
         "the text says load where code and status say rate: Gemini, Pollinations, MiniMax 529",
         rf"\b{_LOAD}\b|overloaded|too busy|(?:server|service|llm|model|system|engine) busy",
         r"service unavailable exception|queue (?:is )?full|queued requests|saturated",
-        r"at (?:full )?capacity|no slots available|pending requests exceeded",
+        r"at (?:full )?capacity|no slots available|pending requests exceeded|too much load",
+        r"\bno (?:available |free )?(?:gpus?|slots?|workers?|replicas?|instances?)\b",
+        r"resources? (?:are |is )?temporarily|compute resources? (?:are |is )?(?:un|not )available",
         r"访问量过大|繁忙|(?:算力|资源)(?:紧张|不足)|过载|人数过多|排队|队列已?满|负载(?:较|过)高",
     ),
 )
@@ -159,7 +179,10 @@ RATES = (
         r"too many (?:concurrent |api )?(?:requests|calls|connections|tokens, please wait)",
         r"requests? limit (?:is )?(?:exceeded|reached)|limit requests|requests list",
         r"requests? .{0,20}(?:limited|max request)|token quota exceeded|request quota exceeded",
-        r"concurren(?:cy|t (?:request|limit|connection))|throttled|cool(?:ing)? ?down",
+        r"concurren(?:cy|t)\b|(?:simultaneous|parallel) (?:requests?|calls|sessions|connections)",
+        r"throttled|cool(?:ing)? ?down|too frequent|request frequency|temporarily limited",
+        r"\brate (?:is |was )?exceeded|exceeded (?:your |the )?rate\b|too high a rate",
+        r"throughput exceeded",
         r"resource (?:has been )?exhausted|server limit exceeded",
         r"(?:requests?|sending)\b.{0,20}\btoo (?:quickly|fast)",
         r"限速|限流|过快|速率|频率|频繁|并发|(?<!长度)(?<!输入)超限|请求过多|超过限额",

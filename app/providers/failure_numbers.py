@@ -7,6 +7,7 @@ A provider that the evidence names decides without a shape. Numbers that only sa
 wrong" are left out: their words say which, and a context window may be one.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 
 from app.providers.failure_evidence import Findings
@@ -108,6 +109,19 @@ _BY_PROVIDER = {
     "siliconflow": _SILICONFLOW,
 }
 
+_KNOWN_BY = tuple(
+    (re.compile(rf"(?<![a-z0-9])(?:{names})(?![a-z0-9])"), table)
+    for names, table in (
+        ("zhipu(?:ai)?|bigmodel|glm|zai|z\\.ai", "zhipu"),
+        ("minimaxi?", "minimax"),
+        ("qianfan|baidubce|baidu|wenxin", "qianfan"),
+        ("cloudflare-ai|workers-ai|api\\.cloudflare", "cloudflare-ai"),
+        ("iflytek|xfyun|xf-yun", "iflytek"),
+        ("siliconflow", "siliconflow"),
+    )
+)
+"""Names that operators give these providers, and words in their addresses."""
+
 
 def by_number(found: Findings) -> tuple[str, Verdict] | None:
     """The rule and verdict of the first number that its provider's table knows."""
@@ -119,10 +133,17 @@ def by_number(found: Findings) -> tuple[str, Verdict] | None:
 
 
 def _numbers(found: Findings) -> Iterator[tuple[str, int]]:
+    provider = _numbering(found.provider or "")
     for value in found.objects:
         yield from _by_shape(value)
-        if found.provider in _BY_PROVIDER:
-            yield from _number(found.provider, value.get("code", value.get("error_code")))
+        if provider:
+            yield from _number(provider, value.get("code", value.get("error_code")))
+
+
+def _numbering(provider: str) -> str | None:
+    """Whose table it is, by a configured name or an address: `glm`, `https://api.z.ai/v1`."""
+    said = provider.lower()
+    return next((table for names, table in _KNOWN_BY if names.search(said)), None)
 
 
 def _by_shape(value: JsonObject) -> Iterator[tuple[str, int]]:

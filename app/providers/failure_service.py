@@ -67,7 +67,9 @@ ACCESS = (
         r"(?:api ?key|\btoken\b|credentials?|access key)",
         r"(?:api ?key|access key|\btoken|credentials?)\b[^|]{0,30}\b"
         r"(?:invalid|not valid|expired|revoked|missing|incorrect|disabled|leaked|required"
-        r"|not (?:provided|found|set)|must be set|no longer)",
+        r"|not (?:provided|found|set)|must be set|no longer|already been used|reused)",
+        r"(?:sign|log)(?:ing)? in again|re ?authenticate",
+        r"\bkey (?:is |was |has been )?(?:revoked|expired|disabled)|authorization header",
         r"authentication|auth ?failure|unauthorized|unauthenticated|no ?auth|credentials"
         r"|certification failed|signature (?:does ?not match|expired|failure)",
         r"令牌(?:状态|已过期|无效)|鉴权|身份验证|认证失败|密钥|api key.{0,6}(?:无效|错误|仅限)",
@@ -76,7 +78,8 @@ ACCESS = (
         "permission",
         DENIED,
         "somebody has to allow it first: permission, region, terms, account; OpenAI 403, Bedrock",
-        r"permission|operation not allowed|access (?:to \w+ )?denied|access terminated",
+        r"permission|missing (?:\w+ )?scopes?|insufficient scopes?|operation not allowed",
+        r"access (?:to \w+ )?denied|access terminated",
         r"illegal access|not have access|access (?:is |was )?not (?:enabled|granted)",
         rf"\b{_WHO}\b.{{0,50}}\b(?:not (?:authorized|allowed|permitted|activated|eligible|enabled)"
         r"|disabled|deactivated|restricted|blocked|banned|suspended|locked)\b",
@@ -94,6 +97,7 @@ ACCESS = (
         r"model name is invalid|model identifier",
         rf"\b{_THING}\b.{{0,60}}\b(?:not (?:found|exist|deployed)|does ?n[o']t exist|can ?not be "
         r"found|decommissioned|deprecated|retired|end of its life|inaccessible)\b",
+        r"not available in (?:your|this) (?:region|country|location)",
         r"does not exist|no endpoints found|no available channel|无可用渠道|no enabled keys"
         r"|unsupported (?:openapi )?method|not accessible|unsupported api",
         r"not support the .{1,30} model|\bapp unavailable",
@@ -109,6 +113,14 @@ ACCESS = (
 )
 
 REQUEST = (
+    rule(
+        "malformed",
+        REFUSED,
+        "a field that is not known is no permission that is missing, and a template that fails"
+        " fails again: Bedrock, pydantic, llama.cpp, LM Studio",
+        r"\bjinja\b|chat template|malformed input request|extraneous key",
+        r"extra (?:inputs?|fields?) (?:are )?not permitted",
+    ),
     rule(
         "policy",
         REFUSED,
@@ -142,7 +154,7 @@ SCHEMA = (
         "schema",
         REFUSED,
         "the request itself is malformed: OpenAI invalid_request_error, Anthropic, Zhipu, Qianfan",
-        r"invalid schema|invalid json|invalid (?:api )?param|invalid request",
+        r"invalid schema|should match pattern|invalid json|invalid (?:api )?param|invalid request",
         r"(?:unsupported|unknown) parameter|missing field|invalid (?:\w+ )?(?:role|field|format)",
         r"参数|格式(?:错误|不正确|有误|不支持)",
         r"bad request error|missing (?:required|param)|length of messages must|invalid argument",

@@ -10,7 +10,7 @@ from app.providers.failure_verdicts import INPUT, OUTPUT, REFUSED, TOTAL, UNKNOW
 _PROMPT = r"(?:prompts?|inputs?|messages?|conversation|history|query|questions?)"
 _CAP = (
     r"(?:max(?:imum)? (?:(?:completion|output|new|generated|generation|gen) )?tokens(?! allowed)"
-    r"|max (?:gen(?:eration)?|new|output) len(?:gth)?|n predict)"
+    r"|max (?:gen(?:eration)?|new|output) len(?:gth)?|n(?:um)? predict)"
 )
 _ANSWER = rf"(?:completions?|outputs?|predictions?|generat(?:ed|ion)|{_CAP})"
 _ANSWER_SIZE = (
@@ -85,11 +85,13 @@ TOKENS = (
         rf".{{0,30}}\b{_ANSWER}\b",
         rf"(?:{_CAP}|output tokens)(?: \(?\d{{1,9}}\)?)? ?(?:\+|plus|and) .{{0,20}}\b{_PROMPT}\b",
         rf"\b(?:sum|total|combined|together)\b.{{0,80}}\b{_PROMPT}\b.{{0,60}}\b{_ANSWER}\b",
-        r"output tokens and your prompt|requested token count exceeds",
+        r"output tokens and your prompt|requested token count exceeds|\btotal tokens exceed",
+        r"leaves? (?:only |just )?\d{1,9} tokens? for\b",
         r"token budget \d{1,12} exceeds|model token limit: \d{1,12} \(requested",
         r"(?:your request|the request|answering) .{0,20}will (?:take|need|require) \d",
         rf"{_CAP}.{{0,30}}too large.{{0,40}}(?:maximum|remaining) context",
         r"\bmodel context window exceeded|context shift is disabled",
+        rf"{_CAP}\b.{{0,20}}exceeds? (?:the )?(?:\w+ )?context",
         rf"{_PROMPT_ZH}.{{0,10}}(?:与|和|及|加|\+).{{0,10}}{_ANSWER_ZH}",
     ),
     rule(
@@ -98,10 +100,15 @@ TOKENS = (
         "the prompt is what is too long, against whatever: Anthropic, Gemini, Bedrock, Ollama",
         rf"\b{_PROMPT}(?: (?!max\b|output|completion|and\b|or\b)\w+){{0,4}}"
         r" (?:too long|too large|longer than|over the)\b",
+        rf"\b{_PROMPT} (?:is |was )?too big\b",
+        rf"\b{_PROMPT} tokens:? \d{{1,9}}\b.{{0,20}}\bmax(?:imum)? context",
+        rf"\b{_PROMPT} (?:text|content) (?:is )?{_OVER}",
         rf"\b{_PROMPT} (?:token count|tokens?|length|size)\b(?! (?:and|or|plus)\b).{{0,40}}"
         rf"(?:{_OVER}|too long|must (?:be )?less|{_AT_MOST}|limit of| > )",
         rf"\b{_PROMPT}\b[^|]{{0,30}}{_AT_MOST} \d{{1,9}} tokens",
         rf"(?:tokens?|length|size) (?:count )?(?:of|in) (?:the |your )?{_PROMPT}\b.{{0,20}}{_OVER}",
+        rf"\b{_PROMPT}\b[^|]{{0,40}}\d{{3,9}} tokens\b[^|]{{0,40}}(?:{_AT_MOST}|only)\b"
+        r"[^|]{0,20}\d{3,9}",
         rf"{_AT_MOST} \d{{1,9}} {_PROMPT} tokens|\d tokens in (?:the |your )?{_PROMPT}\b",
         rf"too many {_PROMPT} tokens|number of {_PROMPT} tokens",
         rf"max(?:imum)? {_PROMPT} (?:tokens|length|char)",
@@ -116,7 +123,8 @@ TOKENS = (
         rf"(?:invalid|range of|value of) {_CAP}|at most \d{{1,9}} (?:completion|output) tokens",
         r"\d output tokens\b.{0,40}(?:only|at most|maximum|limit)",
         r"maximum (?:allowed )?(?:number of )?output(?: tokens)?\b",
-        r"completion tokens (?:is|are|of) \d",
+        r"completion tokens (?:is|are|of) \d|(?:output|completion|generated|new) tokens exceeded",
+        rf"{_CAP}:? (?:of |= ?)?\d{{1,9}} ?> ?\d",
         rf"(?:truncated|cut off|cut short|incomplete)\b.{{0,40}}(?:{_CAP}|length|token limit)",
         rf"unable to complete request: {_CAP}|length (?:finish|limit was reached)",
         rf"(?:最大|超过).{{0,8}}输出|{_ANSWER_ZH}.{{0,12}}(?:过长|超长|太长|超出|超过|上限)",
@@ -134,9 +142,12 @@ TOKENS = (
         " exceed_context_size_error, Anthropic, Gemini, Bedrock, xAI, LM Studio, Mistral, Zhipu",
         rf"{_SUBJECT}\b.{{0,30}}\b(?<!took )too (?:long|large (?:for model|to process))",
         rf"{_SUBJECT}\b.{{0,40}}\b{_OVER}\b.{{0,40}}\b{_WINDOW}\b",
-        rf"\b{_OVER}\b.{{0,40}}\bcontext\b",
+        rf"\b{_OVER}\b.{{0,40}}\bcontext\b|requested \d{{1,9}} tokens\b.{{0,30}}\bcontext\b",
+        rf"{_SUBJECT}\b.{{0,20}}\d{{3,9}} tokens\b.{{0,30}}\b(?:over|above|beyond)\b",
+        r"\bcontext (?:length |window |size )?(?:is |was )?too (?:large|big|long)",
         r"context (?:length|window|size|limit) (?:has been |was |is )?(?:exceed|reached|full)",
-        r"context length is \d|not enough context|context overflow|context the overflows",
+        r"context (?:length|window|size) is \d|not enough context|context overflow",
+        r"context the overflows",
         r"(?:input|prompt|context) (?:tokens?|length|size) (?:count )?(?:is |are )?exceed",
         r"(?:prompt|input|messages) (?:has|have|contains?|of) \d{1,12} tokens",
         r"exceed context size|maximum (?:prompt|context|model|sequence) length|max prompt tokens",
@@ -148,6 +159,7 @@ TOKENS = (
         r"sequence length \d",
         r"must have less than \d{1,12} tokens|must be less than max seq len|\bn ctx\b",
         r"max(?:imum)? size: \d{1,12} tokens|(?:tokens|characters) too long",
+        r"(?:超出|超过).{0,6}上下文|(?:压缩|缩短|精简)(?:上下文|输入|提示)",
         r"超长|(?:上下文|内容|字数|tokens?).{0,16}(?:过长|超出|超过|超限)",
     ),
     rule(

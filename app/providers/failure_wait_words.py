@@ -17,10 +17,16 @@ _SPAN = re.compile(
 _CLOCK = re.compile(r"(\d{1,3}):([0-5]\d):([0-5]\d)(?:\.\d{1,9})?")
 _STATED = re.compile(
     r"(?:try again|retry|retrying|wait|reset|resets|available|back|allowed|lifted|expires?"
-    r"|cooldown|replenished|renew(?:s|ed)|refresh(?:es|ed)?|restored|resumes?|unblocked|regain)"
+    r"|cooldown|replenished|renew(?:s|ed)|refresh(?:es|ed)?|restored|resumes?"
+    r"|unblocked|regain|back ?off|pause|sleep|delay)"
     r"(?: (?:in|after|for|again|about|approximately|another|at least|access|time|within))*:? ~? ?"
     r"((?:\d{1,9}(?:\.\d{1,9})? ?(?:more |additional )?[a-z]{1,12},? ?(?:and )?){1,4}"
     r"|\d{1,3}:[0-5]\d:[0-5]\d)"
+)
+_STATED_BEHIND = re.compile(
+    r"((?:\d{1,9}(?:\.\d{1,9})? ?[a-z]{1,12},? ?(?:and )?){1,4})"
+    r"(?:until (?:the |you |your |next )?(?:reset|retry|limit|can|request)|you (?:can|may)\b"
+    r"|before (?:retry|trying|the next|sending|making|next))"
 )
 _MORE = re.compile(r"(?<=\d) ?(?:more|additional) ")
 _AS_FIELD = re.compile(
@@ -63,6 +69,8 @@ def waits_in(text: str) -> Iterator[float]:
     """The waits a text states, in seconds, as they come; English ones first."""
     for stated in _STATED.findall(text):
         yield from seconds_of(_MORE.sub(" ", stated))
+    for stated in _STATED_BEHIND.findall(text):
+        yield from seconds_of(stated)
     for number in _AS_FIELD.findall(text):
         yield float(number)
     for before, behind in _STATED_ABROAD.findall(text):

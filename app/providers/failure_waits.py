@@ -25,8 +25,15 @@ _KEYS_OF_SPANS = frozenset({"retrydelay", "quotaresetdelay"})
 """Google's: `44s` in a RetryInfo, `373.8ms` in the metadata of an ErrorInfo."""
 _KEYS_OF_DURATIONS = ("retryDelay", "retry_delay", "quotaResetDelay")
 """The same as an object of seconds and nanos, where protobuf's own printing was not used."""
-_KEYS_IN_MS = frozenset({"retry_after_ms", "retryafterms", "retry-after-ms", "retryaftermillis"})
+_KEY_WITH_UNIT = re.compile(
+    r"(?:re)?(?:try|set|sume|set[sd]?|tries|wait|backoff|cool_?down|next|available)"
+    r"(?:[_-]?(?:after|in|delay|time|available|at|until|attempt|request|for))*"
+    r"[_-]?(?:(ms|millis|milliseconds)|s|secs?|seconds)"
+)
+"""`retry_after_ms`, `nextAvailableInMs`, `wait_seconds`: a wait by whatever name, with its unit."""
 _RESET_HEADER = re.compile(r"(?:[a-z]{1,16}-)?rate-?limit[a-z-]{0,40}-reset[a-z-]{0,40}")
+_NOTHING_LEFT = re.compile(r"\b(?:r|remaining)=0\b")
+_UNTIL_MORE = re.compile(r"\b(?:t|reset)=(\d{1,9})\b")
 _ISO_SPAN = re.compile(r"^pt(?=\d)|(?<=\d[dhm])t?(?=\d)")
 _EPOCH = re.compile(r"(\d{10})(\d{3})?(?:\.\d{1,9})?")
 """Seconds or milliseconds since 1970."""
@@ -64,17 +71,17 @@ def _longest_of(stated: str, *, unit_seconds: float) -> Iterator[timedelta]:
 
 
 def _from_values(found: Findings) -> Iterator[timedelta]:
-    for value in found.objects:
-        for key in _KEYS_OF_DURATIONS:
-            yield from _duration(as_object(value.get(key)))
+    for inner in found.objects:
+        for name in _KEYS_OF_DURATIONS:
+            yield from _duration(as_object(inner.get(name)))
     for key, value in found.values:
         if key in _KEYS_OF_SPANS:
             yield from _span(as_text(value))
         elif key in _KEYS_IN_SECONDS:
             yield from _numbers(str(value), unit_seconds=1.0)
             yield from _whole_span(str(value))
-        elif key in _KEYS_IN_MS:
-            yield from _numbers(str(value), unit_seconds=0.001)
+        elif named := _KEY_WITH_UNIT.fullmatch(key):
+            yield from _numbers(str(value), unit_seconds=0.001 if named[1] else 1.0)
 
 
 def _duration(value: JsonObject) -> Iterator[timedelta]:
@@ -90,13 +97,20 @@ def _from_words(found: Findings) -> Iterator[timedelta]:
 
 def _from_reset_headers(found: Findings) -> Iterator[timedelta]:
     """The longest reset among the limits that are used up, as the headers say it."""
-    waits: list[timedelta] = []
+    waits = list(_from_rate_limit_header(found.headers.get("ratelimit", "")))
     for name, value in found.headers.items():
         if _RESET_HEADER.fullmatch(name) and _is_used_up(found.headers, name):
             waits.extend(_numbers(value, unit_seconds=1.0))
             waits.extend(_span(value))
             waits.extend(_until(_epoch(value) or _iso_date(value), found.headers))
     yield from sorted((wait for wait in waits if wait), reverse=True)[:1]
+
+
+def _from_rate_limit_header(stated: str) -> Iterator[timedelta]:
+    """The IETF's drafts: `limit=10, remaining=0, reset=25`, and later `"burst";r=0;t=40`."""
+    if _NOTHING_LEFT.search(stated):
+        for seconds in _UNTIL_MORE.findall(stated):
+            yield from _numbers(seconds, unit_seconds=1.0)
 
 
 def _is_used_up(headers: Mapping[str, str], reset: str) -> bool:

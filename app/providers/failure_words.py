@@ -14,6 +14,7 @@ _MAX_TAIL = 4_096
 """How much of a text the patterns see: an error says what it is at its beginning or its end."""
 
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _LINK = re.compile(r"https?://[^\s\"'<>)]+")
 _TAG = re.compile(r"<[^<>]{0,300}>")
 _QUOTES = re.compile(r"[`\"“”\u2018\u2019*\\]|(?<!\w)'|'(?!\w)")
@@ -39,9 +40,10 @@ _SIMPLIFIED = (
     "额余储请过频繁账账户费计划点数达订阅权无长输内对话应务错误载负后试钟时间个线联络连断续购买尽检测审违规证认钥码参"
     "为开启专区资积级将处体视读写语词总从并单当变系敛占据"
 )
+_LETTERS = {"ß": "ss", "ł": "l", "Ł": "L", "đ": "d", "Đ": "D", "\u0131": "i"}
 _SIMPLER = {
-    **str.maketrans(_TRADITIONAL, _SIMPLIFIED),
-    **str.maketrans({"ß": "ss", "ł": "l", "Ł": "L", "đ": "d", "Đ": "D", "\u0131": "i"}),
+    **{ord(one): other for one, other in zip(_TRADITIONAL, _SIMPLIFIED, strict=True)},
+    **{ord(one): other for one, other in _LETTERS.items()},
 }
 """To the simplified characters of the rules, and letters that are no accented ones."""
 
@@ -56,7 +58,16 @@ _ADVICE_BEGINS = (
     *("contact support", "contact azure", "for details", "for more details", "for information"),
     *("for more information", "upgrade to", "upgrade your", "upgrade for ", "to increase"),
     *("further increase", "submit a quota", "request a quota", "request a rate", "to continue"),
-    *("no credits were ", "subscribe to ", "sign up", "need more tokens", "you may also"),
+    *(
+        "no credits were ",
+        "purchase additional",
+        "buy additional",
+        "add funds",
+        "subscribe to ",
+        "sign up",
+        "need more tokens",
+        "you may also",
+    ),
     "if you ",
     *("enable '", "received model group", "available model group"),
 )
@@ -89,6 +100,7 @@ def _spelled(text: str) -> str:
     if len(text) > _MAX_HEAD + _MAX_TAIL:
         text = f"{text[:_MAX_HEAD]} | {text[-_MAX_TAIL:]}"
     text = _ECHO.sub(r"\1", plainer(text).replace("\\n", "\n"))
+    text = _THOUSANDS.sub("", text)
     text = _CAMEL.sub(" ", _TAG.sub(" ", _LINK.sub(_link_words, text)))
     return _QUOTES.sub("", text.replace("_", " ").replace("-", " ")).lower()
 

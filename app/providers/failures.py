@@ -65,11 +65,17 @@ _TELLING_STATUSES: dict[int, Verdict] = {
 }
 """Statuses that say what happened; 498 is Groq's, 499 nginx's and Google's, 529 Anthropic's."""
 
-_OTHER_STATUSES: dict[int, Verdict] = {409: DOWN, 451: REFUSED}
+_OTHER_STATUSES: dict[int, Verdict] = {409: DOWN, 421: DOWN, 451: REFUSED}
 _HUNDREDS = {3: DENIED, 4: REFUSED, 5: DOWN}
 """Others by their hundreds: 3xx is a wrong address, 4xx a wrong request, 5xx an outage."""
 
 _SHORTEN = re.compile(r"reduce the (?:length|size)|shorter (?:input|prompt|message)")
+_PAY = re.compile(
+    r"\b(?:upgrade|purchase|buy|add|renew|extend)\b[^|.;]{0,40}"
+    r"\b(?:plan|account|tier|credits?|funds|payment method|subscription|billing|capacity)\b"
+)
+_LATER = re.compile(r"try again|retry|later|\bwait\b|moment|slow")
+_MAY_BE_MONEY = (None, 400, 402, 403, 429)
 _MAY_BE_SIZE = (None, 400, 413, 422)
 
 _Decision = tuple[str, Verdict]
@@ -147,6 +153,7 @@ def _decide(found: Findings) -> _Decision:
         or by_answer(found)
         or _unpaid(found, _by_words(WORD_RULES, found.words))
         or by_stop(found)
+        or _by_advice_to_pay(found)
         or _by_status(found, _TELLING_STATUSES)
         or _by_advice(found)
         or _by_words(BROAD_RULES, found.words)
@@ -212,6 +219,14 @@ def _by_advice(found: Findings) -> _Decision | None:
     """Where nothing else is said, the advice to shorten the prompt says what is wrong with it."""
     if found.status in _MAY_BE_SIZE and _SHORTEN.search(found.with_advice):
         return "advice-to-shorten", INPUT
+    return None
+
+
+def _by_advice_to_pay(found: Findings) -> _Decision | None:
+    """Where nothing else is said, not even to wait, the advice to pay says what is wrong."""
+    said = found.with_advice
+    if found.status in _MAY_BE_MONEY and _PAY.search(said) and not _LATER.search(said):
+        return "advice-to-pay", QUOTA
     return None
 
 
