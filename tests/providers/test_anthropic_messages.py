@@ -191,6 +191,23 @@ def _outcome(*pieces: bytes) -> Outcome:
     return outcome
 
 
+async def test_an_error_has_the_number_of_whom_the_call_went_to() -> None:
+    body = json.dumps({"error": {"code": 1113, "message": "?", "type": "x"}}).encode()
+
+    elsewhere, _ = await _answered(503, body)
+    there, _ = await _answered(503, body, base_url="https://api.z.ai/api/anthropic")
+
+    assert [_kind_of(events) for events in (elsewhere, there)] == [
+        FailureType.UNAVAILABLE,
+        FailureType.QUOTA_EXCEEDED,
+    ]
+
+
+def _kind_of(events: list[ModelEvent]) -> FailureType:
+    assert isinstance(events[-1], ModelFailure)
+    return events[-1].type
+
+
 @given(st.lists(_JSON, max_size=6))
 def test_any_json_in_the_stream_is_read_without_an_error(values: list[object]) -> None:
     outcome = _outcome(*(b"data: " + json.dumps(value).encode() + b"\n\n" for value in values))

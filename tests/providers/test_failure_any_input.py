@@ -33,6 +33,10 @@ _WORDS = st.sampled_from(
             "overloaded",
             "余额不足",
             "在 9 秒后",
+            "Kontingent überschritten",
+            "invalid value: 'a b c'",
+            "12:33:12",
+            "1,000",
         ),
     ]
 )
@@ -48,6 +52,7 @@ _VALUE = st.recursive(
                     *("status_code", "error_code", "error_msg", "success", "errors", "sid", "data"),
                     *("finish_reason", "blockReason", "incomplete_details", "retryDelay", "usage"),
                     *("headers", "completion_tokens", "retry_after", "retry_after_ms"),
+                    *("seconds", "nanos", "nextAvailableInMs"),
                 ]
             )
             | _TEXT,
@@ -62,6 +67,7 @@ _HEADERS = st.dictionaries(
         [
             *("retry-after", "retry-after-ms", "date", "x-ratelimit-reset-tokens"),
             *("ratelimit-reset", "x-ratelimit-remaining-tokens", "x-amzn-errortype"),
+            *("ratelimit", "x-ms-retry-after-ms", "anthropic-ratelimit-unified-status"),
         ]
     ),
     _TEXT | st.floats().map(str) | st.integers().map(str) | st.sampled_from(["0", "7m12s"]),

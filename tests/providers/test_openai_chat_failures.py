@@ -55,6 +55,19 @@ async def test_an_http_error_is_a_failure_with_the_stated_wait(
     assert (await answer_of(chat, a_request())).text == "Hi"
 
 
+@pytest.mark.parametrize("status", [503, 200])
+async def test_an_error_has_the_number_of_whom_the_call_went_to(
+    http: HttpClient, status: int
+) -> None:
+    body = b'{"error":{"code":1113,"message":"?","type":"x"}}'
+    head = f"HTTP/1.1 {status} X\r\ncontent-length: {len(body)}\r\n\r\n".encode()
+    async with sending(head + body) as server:
+        chat = OpenAiChat(http=http, base_url=server.base_url, provider="glm")
+        failure = await failure_of(chat, a_request())
+
+    assert failure.type is FailureType.QUOTA_EXCEEDED
+
+
 async def test_a_malformed_request_is_refused_and_no_failure_of_the_model(
     http: HttpClient, provider: RunningProvider
 ) -> None:
