@@ -7,9 +7,11 @@ money comes before rates, because an exhausted quota is also sent as 429.
 
 from app.providers.failure_verdicts import BUSY, QUOTA, RATE, RATE_TOO_BIG, rule
 
+_BUDGET = r"(?<!context )(?<!retry )(?<!error )(?<!thinking )(?<!reasoning )budget"
+"""One of money: others are counted in tokens or attempts."""
 _MONEY = (
-    r"balances?|credits?|funds?|(?<!rate )(?<!rate limit )quotas?|(?<!context )budget(?! \d)"
-    r"|allowance|allotment|wallet|resource ?pack(?:age|s)?|token (?:plan|package)|\bpoints"
+    rf"balances?|credits?|funds?|(?<!rate )(?<!rate limit )quotas?|{_BUDGET}(?! \d)|allowance"
+    r"|allotment|wallet|resource ?pack(?:age|s)?|token (?:plan|package)|\bpoints"
 )
 _MONEY_ZH = r"(?:额度|配额|余额|资源包|余量|积分|点数|套餐|次数|费用|金额|消费|token 包)"
 _SPENT_ZH = r"(?:不足|不够|用尽|耗尽|用完|用光|为零|失败)"
@@ -43,6 +45,7 @@ WINDOWS = (
         RATE,
         "a day that rolls and states its wait in minutes is a rate: OpenAI RPD, Groq TPD",
         r"rate limit reached for\b[^|]{0,300}\btry again in \d",
+        r"rate limit exceeded for\b[^|]{0,80}\blimit type\b",
     ),
     rule(
         "free-allowance",
@@ -107,7 +110,7 @@ MONEY = (
         QUOTA,
         "a limit that an owner has set: OpenAI *_spend_limit_exceeded, Anthropic, xAI, LiteLLM",
         r"(?:usage|spend(?:ing)?|cost|budget|billing|credit|inference|hard) (?:limits?|caps?)\b",
-        r"budget exceeded|(?:exceeded|crossed|over) budget|set limit exceeded|limit exhausted",
+        rf"{_BUDGET} exceeded|(?:exceeded|crossed|over) budget|set limit exceeded|limit exhausted",
         r"exceeded token budget|(?:max|maximum) budget\b|(?:^|\| )limit exceeded exception",
         r"\bkey limit exceeded|\(total limit\)",
         r"(?:hit|reached) your (?:usage |session |message |plan )?limit",
@@ -116,7 +119,8 @@ MONEY = (
         r"lifetime (?:limit|quota|usage)",
         r"number of (?:requests|messages|calls) (?:allowed )?(?:for|on|in|of) (?:your|the)"
         rf" (?:\w+ )?(?:{_PLAN}|tier)\b",
-        r"no (?:remaining )?(?:requests|calls|messages|tokens)\b(?: left| remaining| on)",
+        r"no (?:remaining )?(?:requests|calls|messages|tokens)\b"
+        r"(?: left| remaining| on (?:your|this|the))",
         r"insufficient tokens?\b|overdrawn",
         r"balance(?: is)?:? ?[$¥€£]? ?(?:-\d|0(?:\.0{1,4})?(?![.\d]))",
         r"用量.{0,8}(?:超|上限)|(?:消费|用量|月度)(?:上限|限额)",
@@ -133,7 +137,9 @@ MONEY = (
         r"credits (?:are |is )?required|(?:need|requires?) an? .{0,20}subscription",
         r"can only afford",
         r"payment method (?:is )?required|card (?:was |is )?declined|non ?payment|\btop ?up\b",
-        r"pay as you go|billing (?:is )?not (?:enabled|set up)|\brecharge\b|\binvoices?\b",
+        r"pay as you go|billing (?:is )?not (?:enabled|set up)|\brecharge\b",
+        r"(?:unpaid|outstanding|overdue|open) invoices?",
+        r"\binvoices?\b[^|.]{0,30}(?:unpaid|overdue|due\b)",
         r"until payment|payment is (?:received|due)|deposit funds",
         r"not purchased|suspended due to",
         r"欠费|充值|续费|续订|停服|透支|请购买|无可用.{0,2}(?:额度|余额|资源)",
@@ -185,6 +191,7 @@ RATES = (
         r"throughput exceeded",
         r"resource (?:has been )?exhausted|server limit exceeded",
         r"(?:requests?|sending)\b.{0,20}\btoo (?:quickly|fast)",
-        r"限速|限流|过快|速率|频率|频繁|并发|(?<!长度)(?<!输入)超限|请求过多|超过限额",
+        r"限速|限流|过快|速率|频率|频繁|并发|(?<!长度)(?<!输入)超限|请求过多|超过限额|流控",
+        r"流量(?:限制|控制)|用量受限",
     ),
 )

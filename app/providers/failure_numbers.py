@@ -31,7 +31,8 @@ def _table(rows: Mapping[Verdict, str]) -> dict[int, Verdict]:
 
 _ZHIPU = _table(
     {
-        DENIED: "1000 1001 1002 1003 1004 1005 1110 1111 1112 1120 1211 1220 1221 1222 1311 1315",
+        DENIED: "1000 1001 1002 1003 1004 1005 1110 1111 1112 1120 1121 1211 1220 1221 1222 1311"
+        " 1315",
         QUOTA: "1113 1304 1308 1309 1310 1314 1316 1317 1318 1319 1320 1321",
         DOWN: "1200 1230 1234",
         INPUT: "1261",
@@ -48,7 +49,7 @@ _MINIMAX = _table(
         RATE: "1002 1039 1041 2045",
         DENIED: "1004 2049 2061",
         QUOTA: "1008 2056",
-        REFUSED: "1026 1027",
+        REFUSED: "1026 1027 1042 1043",
     }
 )
 """platform.minimaxi.com, "error codes"; 1039 is tokens per minute. All come with a 200."""

@@ -70,7 +70,7 @@ ACCESS = (
         r"|not (?:provided|found|set)|must be set|no longer|already been used|reused)",
         r"(?:sign|log)(?:ing)? in again|re ?authenticate",
         r"\bkey (?:is |was |has been )?(?:revoked|expired|disabled)|authorization header",
-        r"authentication|auth ?failure|unauthorized|unauthenticated|no ?auth|credentials"
+        r"\bjwt\b|authentication|auth ?failure|unauthorized|unauthenticated|no ?auth|credentials"
         r"|certification failed|signature (?:does ?not match|expired|failure)",
         r"令牌(?:状态|已过期|无效)|鉴权|身份验证|认证失败|密钥|api key.{0,6}(?:无效|错误|仅限)",
     ),
@@ -92,9 +92,9 @@ ACCESS = (
         "model",
         DENIED,
         "this model or address is not to be had: OpenAI model_not_found, Groq, Cloudflare 5007",
-        r"model not (?:found|open|supported)|(?:^|\| )not found error|no such model"
+        r"model not (?:found|open|supported?)|(?:^|\| )not found error|no such model"
         r"|unknown model|unsupported model|(?:invalid|not a valid) model\b",
-        r"model name is invalid|model identifier",
+        r"model name is invalid|model identifier|model currently not support",
         rf"\b{_THING}\b.{{0,60}}\b(?:not (?:found|exist|deployed)|does ?n[o']t exist|can ?not be "
         r"found|decommissioned|deprecated|retired|end of its life|inaccessible)\b",
         r"not available in (?:your|this) (?:region|country|location)",
@@ -122,6 +122,15 @@ REQUEST = (
         r"extra (?:inputs?|fields?) (?:are )?not permitted",
     ),
     rule(
+        "account-closed",
+        DENIED,
+        "an account that was closed for what others asked is no refusal of this request: Zhipu"
+        " 1121, OpenAI account_deactivated, Moonshot",
+        r"\b(?:account|organization|user|team|project|workspace)\b[^|.]{0,40}"
+        r"\b(?:suspended|banned|disabled|deactivated|terminated|locked)\b",
+        r"账[户号].{0,14}(?:锁定|封禁|冻结|禁用|停用|注销)",
+    ),
+    rule(
         "policy",
         REFUSED,
         "the content was refused: OpenAI and Azure content_filter, DashScope, MiniMax, Moonshot",
@@ -131,6 +140,7 @@ REQUEST = (
         r"\bsensitive\b|guardrail|severe violation|violat\w+ .{0,30}(?:polic|guideline)",
         r"repetitive patterns|\binvalid prompt\b|blocked (?:input|output|content|prompt)"
         r"|(?:input|output|prompt|content|response) (?:was |is |has been )?(?:blocked|filtered)",
+        r"(?:没有|未)通过.{0,6}(?:策略|审核|审查|检测|安全)",
         r"涉敏|敏感|违规|违法|不合规|不安全|(?:审核|审查|检查|检测)(?:未|不)通过",
     ),
 )
@@ -156,7 +166,7 @@ SCHEMA = (
         "the request itself is malformed: OpenAI invalid_request_error, Anthropic, Zhipu, Qianfan",
         r"invalid schema|should match pattern|invalid json|invalid (?:api )?param|invalid request",
         r"(?:unsupported|unknown) parameter|missing field|invalid (?:\w+ )?(?:role|field|format)",
-        r"参数|格式(?:错误|不正确|有误|不支持)",
+        r"参数|格式(?:错误|不正确|有误|不支持)|取值|不合法|不能为空",
         r"bad request error|missing (?:required|param)|length of messages must|invalid argument",
     ),
 )

@@ -51,6 +51,7 @@ TOKENS = (
         REFUSED,
         "a name, a list or a picture that is too long is no window of tokens: OpenAI, Volcengine",
         r"(?:string|array|list|name|object|value|tools?|parameter|param) (?:is )?too (?:long|many)",
+        r"\b(?:key|id|name|description|label|title)s? (?:is |are )?too long",
         r"(?:string|array) above max length|(?:string|array) with maximum length",
         r"(?:size|duration|resolution|dimensions|format|number) of (?:the )?(?:input )?"
         r"(?:image|file|audio|video|picture)",
@@ -98,7 +99,7 @@ TOKENS = (
         "prompt-too-long",
         INPUT,
         "the prompt is what is too long, against whatever: Anthropic, Gemini, Bedrock, Ollama",
-        rf"\b{_PROMPT}(?: (?!max\b|output|completion|and\b|or\b)\w+){{0,4}}"
+        rf"\b{_PROMPT}(?: (?!max\b|output|completion|and\b|or\b|cache|name|id\b)\w+){{0,4}}"
         r" (?:too long|too large|longer than|over the)\b",
         rf"\b{_PROMPT} (?:is |was )?too big\b",
         rf"\b{_PROMPT} tokens:? \d{{1,9}}\b.{{0,20}}\bmax(?:imum)? context",

@@ -31,6 +31,8 @@ _KEY_WITH_UNIT = re.compile(
     r"[_-]?(?:(ms|millis|milliseconds)|s|secs?|seconds)"
 )
 """`retry_after_ms`, `nextAvailableInMs`, `wait_seconds`: a wait by whatever name, with its unit."""
+_RETRY_AFTER = re.compile(r"retry-after(?:-seconds)?(?:-\d{1,9}-[^|]{1,60})?$")
+"""Kong adds the window and the provider: `X-AI-RateLimit-Retry-After-60-openai`."""
 _RESET_HEADER = re.compile(r"(?:[a-z]{1,16}-)?rate-?limit[a-z-]{0,40}-reset[a-z-]{0,40}")
 _NOTHING_LEFT = re.compile(r"\b(?:r|remaining)=0\b")
 _UNTIL_MORE = re.compile(r"\b(?:t|reset)=(\d{1,9})\b")
@@ -57,7 +59,7 @@ def _from_retry_headers(found: Findings) -> Iterator[timedelta]:
         if name.endswith("retry-after-ms"):
             yield from _longest_of(value, unit_seconds=0.001)
     for name, stated in found.headers.items():
-        if name.endswith(("retry-after", "retry-after-seconds")):
+        if _RETRY_AFTER.search(name):
             yield from _longest_of(stated, unit_seconds=1.0)
             yield from _whole_span(stated)
             yield from _until(_point_in_time(stated), found.headers)

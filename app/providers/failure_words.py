@@ -16,7 +16,7 @@ _MAX_TAIL = 4_096
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _LINK = re.compile(r"https?://[^\s\"'<>)]+")
-_TAG = re.compile(r"<[^<>]{0,300}>")
+_TAG = re.compile(r"<[/!a-zA-Z][^<>]{0,300}>")
 _QUOTES = re.compile(r"[`\"“”\u2018\u2019*\\]|(?<!\w)'|'(?!\w)")
 
 _ECHO = re.compile(

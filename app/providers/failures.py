@@ -71,7 +71,7 @@ _HUNDREDS = {3: DENIED, 4: REFUSED, 5: DOWN}
 
 _SHORTEN = re.compile(r"reduce the (?:length|size)|shorter (?:input|prompt|message)")
 _PAY = re.compile(
-    r"\b(?:upgrade|purchase|buy|add|renew|extend)\b[^|.;]{0,40}"
+    r"\b(?:upgrade|purchase|buy|add|renew|extend)\b[^|.;,]{0,40}"
     r"\b(?:plan|account|tier|credits?|funds|payment method|subscription|billing|capacity)\b"
 )
 _LATER = re.compile(r"try again|retry|later|\bwait\b|moment|slow")
