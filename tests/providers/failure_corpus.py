@@ -1,7 +1,7 @@
 """Failures as providers, gateways and networks send them, each with what it is.
 
 `model-failures.jsonl` are the cases the rules were made with. Those of `model-failures-more.jsonl`
-were written in ten batches, each before the rules had seen it: `evidence` says whether its words
+were written in twelve batches, each before the rules had seen it: `evidence` says whether its words
 were seen on the page that `source` names, or are recalled or made up for a kind of wording. A case
 that is `ambiguous` may also be what its `alt` lists, as a type or as `TYPE:PHASE`.
 """

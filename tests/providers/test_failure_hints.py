@@ -133,6 +133,44 @@ def test_a_host_without_a_free_machine_is_overloaded() -> None:
     assert failure_from(openai_error(429, "No available GPU")).type is BUSY
 
 
+@pytest.mark.parametrize(
+    "message", ["您的账号已被锁定，请联系客服", "Your account has been terminated."]
+)
+def test_a_closed_account_is_not_tried_again(message: str) -> None:
+    failure = failure_from(openai_error(429, message))
+
+    assert (failure.type, failure.retryable) == (DOWN, False)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "prompt_cache_key is too long",
+        "There are no messages on input",
+        "没有通过安全策略的检查",
+    ],
+)
+def test_words_of_limits_about_something_else_leave_a_wrong_request(message: str) -> None:
+    assert refusal_from(openai_error(400, message)).http_status == 400
+
+
+@pytest.mark.parametrize("message", ["Retry budget exhausted", "Thinking budget exceeded"])
+def test_a_budget_that_is_no_money_is_no_quota(message: str) -> None:
+    assert failure_from(openai_error(503, message)).type is not QUOTA
+
+
+def test_words_between_angle_brackets_count_where_they_are_no_markup() -> None:
+    text = '<_InactiveRpcError of RPC with: details = "The model is overloaded">'
+
+    assert failure_from(Evidence(where="transport", body=[text])).type is BUSY
+
+
+def test_a_rate_of_a_team_that_says_when_it_resets_is_a_rate() -> None:
+    message = "Rate limit exceeded for team: a. Limit type: tokens. Limit resets at: 00:01:00 UTC"
+
+    assert failure_from(openai_error(429, message)).type is RATE
+
+
 # --- Whose numbers -------------------------------------------------------------------------------
 
 
@@ -170,6 +208,7 @@ def _body(value: object, **headers: str) -> Evidence:
         (_body("", retry_after="20, 30"), 30),
         (_body("", retry_after="PT1M30S"), 90),
         (_body("", x_retry_after="9"), 9),
+        (_body("", X_AI_RateLimit_Retry_After_60_openai="9"), 9),
         (_body("", x_ms_retry_after_ms="250"), 0.25),
         (
             _body("", retry_after="1700000060", date="Tue, 14 Nov 2023 22:13:20 GMT"),
