@@ -4,12 +4,19 @@ httpx keeps what it is named for here: requests, responses, errors by kind. Belo
 aiohttp holds the connections. What aiohttp would do by itself is switched off: it follows nothing,
 unpacks nothing, keeps no cookies, believes no environment, and has no time limit but the one until
 a connection stands; `exchange` bounds the rest.
+
+The case that surprised us: a server may close an idle connection at the very moment at which a
+request goes out on it. That is no failure of the model, so the request is sent once more on another
+connection; only when that was a new one is there anything to tell.
 """
 
+import asyncio
 import ssl
 from collections.abc import AsyncIterator, Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
+from types import SimpleNamespace
 
 import aiohttp
 import httpx
@@ -18,8 +25,12 @@ from typing_extensions import override
 from yarl import URL
 
 _LONGEST_HEADER_BYTES = 64 * 1024
-_IDLE_SECONDS = 5.0
-"""How long an idle connection is kept, as httpx does: servers close theirs later."""
+_IDLE_SECONDS = 4.0
+"""How long an idle connection is kept: uvicorn (vLLM, SGLang, LiteLLM) closes its own after 5 s."""
+_STALE_WITHIN_SECONDS = 2.0
+"""A connection that was closed before the request came says so by then. Later the server may have
+worked for it, and has failed."""
+_HUNG_UP = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError)
 
 
 class AiohttpTransport(httpx.AsyncBaseTransport):
@@ -45,23 +56,26 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
 
     @override
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        session = self._session or self._opened()
-        seconds = request.extensions.get("timeout", {}).get("connect")
         with _as_httpx(request):
-            response = await session.request(
-                request.method,
-                URL(str(request.url), encoded=True),
-                headers=CIMultiDict(request.headers.multi_items()),
-                data=request.content,
-                allow_redirects=False,
-                timeout=aiohttp.ClientTimeout(total=None, connect=seconds),
-            )
+            response = await self._answered(request)
         return httpx.Response(
             response.status,
             headers=response.raw_headers,
             stream=_Body(response, request),
             request=request,
         )
+
+    async def _answered(self, request: httpx.Request) -> aiohttp.ClientResponse:
+        """Each turn of the loop uses up an idle connection that is no more, so it ends."""
+        session = self._session or self._opened()
+        while True:
+            way = _Way()
+            began = _now()
+            try:
+                return await _sent(session, request, way)
+            except _HUNG_UP:
+                if not way.is_old or _now() - began > _STALE_WITHIN_SECONDS:
+                    raise
 
     @override
     async def aclose(self) -> None:
@@ -74,6 +88,7 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
             connector=aiohttp.TCPConnector(
                 limit=self._max_connections, keepalive_timeout=_IDLE_SECONDS, ssl=self.tls
             ),
+            trace_configs=[_noticing_old_connections()],
             proxy=self._proxy,
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
@@ -81,6 +96,44 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
             max_field_size=_LONGEST_HEADER_BYTES,
         )
         return self._session
+
+
+@dataclass(slots=True)
+class _Way:
+    """The connection that a request goes by."""
+
+    is_old: bool = False
+    """It has served before, and was idle."""
+
+
+def _noticing_old_connections() -> aiohttp.TraceConfig:
+    tracing = aiohttp.TraceConfig()
+
+    async def is_reused(_session: object, sending: SimpleNamespace, _what: object) -> None:
+        way: _Way = sending.trace_request_ctx
+        way.is_old = True
+
+    tracing.on_connection_reuseconn.append(is_reused)
+    return tracing
+
+
+async def _sent(
+    session: aiohttp.ClientSession, request: httpx.Request, way: _Way
+) -> aiohttp.ClientResponse:
+    seconds = request.extensions.get("timeout", {}).get("connect")
+    return await session.request(
+        request.method,
+        URL(str(request.url), encoded=True),
+        headers=CIMultiDict(request.headers.multi_items()),
+        data=request.content,
+        allow_redirects=False,
+        timeout=aiohttp.ClientTimeout(total=None, connect=seconds),
+        trace_request_ctx=way,
+    )
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
 
 
 class _Body(httpx.AsyncByteStream):

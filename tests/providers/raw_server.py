@@ -55,6 +55,24 @@ async def staying(answer: bytes) -> AsyncGenerator[RawServer, None]:
 
 
 @asynccontextmanager
+async def closing_idle_ones(answer: bytes) -> AsyncGenerator[RawServer, None]:
+    """Answer one request of a connection, and hang up on the next one without a word."""
+    state = RawServer()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        state.connections += 1
+        with suppress(asyncio.IncompleteReadError):
+            await _take(state, reader)
+            writer.write(answer)
+            await _take(state, reader)
+        writer.close()
+        state.client_left.set()
+
+    async with _serving(serve, state):
+        yield state
+
+
+@asynccontextmanager
 async def _serving(
     serve: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
     state: RawServer,

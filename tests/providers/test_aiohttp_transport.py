@@ -12,7 +12,14 @@ from app.providers.http import HttpClient, Timeouts, new_client
 from app.providers.openai_chat import OpenAiChat
 from app.turn.failures import FailureType
 from tests.providers.asking import a_request, answer_of, failure_of
-from tests.providers.raw_server import RawServer, event_stream, sending, staying, whole
+from tests.providers.raw_server import (
+    RawServer,
+    closing_idle_ones,
+    event_stream,
+    sending,
+    staying,
+    whole,
+)
 
 CHUNK = b'data: {"choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":null}]}\n\n'
 END = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n'
@@ -48,6 +55,26 @@ async def test_a_connection_that_its_server_has_closed_serves_no_other_call(
             server.client_left.clear()
 
     assert server.connections == 3
+
+
+async def test_a_connection_that_is_closed_while_a_request_goes_out_on_it_is_no_failure(
+    http: HttpClient,
+) -> None:
+    async with closing_idle_ones(whole(CHUNK, END)) as server:
+        for _ in range(3):
+            await answer_of(_chat(http, server.base_url), a_request())
+
+    assert (server.connections, len(server.requests)) == (3, 5)
+
+
+async def test_a_new_connection_that_is_closed_without_an_answer_is_a_failure(
+    http: HttpClient,
+) -> None:
+    async with sending(b"") as server:
+        failure = await failure_of(_chat(http, server.base_url), a_request())
+
+    assert failure.type is FailureType.UNAVAILABLE
+    assert len(server.requests) == 1
 
 
 async def test_closing_the_client_closes_its_connections() -> None:
