@@ -192,6 +192,8 @@ def is_error(chunk: JsonObject, *, is_chunk: bool) -> bool:
     """Whether an object in a 200 answer is a failure, as providers put it there."""
     if _says_something(chunk.get("error")):
         return True
+    if _says_something(as_object(chunk.get("x_groq")).get("error")):
+        return True  # Groq's API reference: why a stream was stopped early
     if chunk.get("object") == "error" or chunk.get("type") == "error":
         return True
     if "base_resp" in chunk and as_object(chunk["base_resp"]).get("status_code", 0) != 0:
