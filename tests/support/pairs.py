@@ -98,8 +98,8 @@ class State:
         return list(combinations_with_replacement(self.commands, 2))
 
 
-AN_OUTAGE: Round = {"text": "", "faults": [QUOTA | {"times": 10_000}]}
-OVERLOADED: Round = {"text": "", "faults": [{"status": 503, "times": 10_000}]}
+AN_OUTAGE: Round = {"text": "", "faults": [QUOTA | {"times": 1_000_000}]}
+OVERLOADED: Round = {"text": "", "faults": [{"status": 503, "times": 1_000_000}]}
 SLOWLY = _calls("look_up_slowly", '{"what": "a"}')
 
 STATES = (
