@@ -276,14 +276,15 @@ class Settings(BaseSettings):
         "The transcript stays either way.",
     )
     streams_per_user: int = Field(
-        default=50,
+        default=2_000,
         ge=1,
         le=100_000,
         description="Most event streams that one process serves one user at once; a further one "
-        "is refused (`too_many_streams`).",
+        "is refused (`too_many_streams`). Everybody who comes with the installation's token is one "
+        "user.",
     )
     streams_per_tenant: int = Field(
-        default=500,
+        default=2_000,
         ge=1,
         le=100_000,
         description="The same for all users of a tenant.",

@@ -13,9 +13,9 @@ from app.services.principal import Principal
 class StreamLimits:
     """Largest numbers of streams that one process serves at once."""
 
-    per_user: int = 50
-    per_tenant: int = 500
-    per_process: int = 2_000
+    per_user: int
+    per_tenant: int
+    per_process: int
 
 
 class OpenStreams:

@@ -108,19 +108,23 @@ def somebody(actor: str, tenant: str = "default") -> Principal:
     return Principal(tenant_id=TenantId(tenant), actor_id=ActorId(actor), role=Role.USER)
 
 
+def limits(**given: int) -> StreamLimits:
+    return StreamLimits(**{"per_user": 9, "per_tenant": 9, "per_process": 9, **given})
+
+
 @pytest.mark.parametrize(
-    ("limits", "refused", "served"),
+    ("strictest", "refused", "served"),
     [
-        (StreamLimits(per_user=1), somebody("anna"), somebody("anna", "another")),
-        (StreamLimits(per_tenant=1), somebody("bert"), somebody("bert", "another")),
-        (StreamLimits(per_process=1), somebody("bert", "another"), None),
+        (limits(per_user=1), somebody("anna"), somebody("anna", "another")),
+        (limits(per_tenant=1), somebody("bert"), somebody("bert", "another")),
+        (limits(per_process=1), somebody("bert", "another"), None),
     ],
     ids=["a user", "a tenant", "a process"],
 )
 def test_users_tenants_and_the_process_have_limits_of_their_own(
-    limits: StreamLimits, refused: Principal, served: Principal | None
+    strictest: StreamLimits, refused: Principal, served: Principal | None
 ) -> None:
-    streams = OpenStreams(limits)
+    streams = OpenStreams(strictest)
 
     with streams.counted(somebody("anna")):
         with pytest.raises(ProblemError, match="which is the limit") as error:
