@@ -35,7 +35,7 @@ from tests.support.postgres import query
 from tests.support.sizes import size
 from tests.support.story import Ledger, clerk
 
-REPEATS = size(6, soak=500)
+REPEATS = size(20, soak=500)
 AT_ONCE = 10
 PAIRS_AT_ONCE = max(1, 1_000 // (REPEATS + 2))
 """Turns that are held at work are held all at once, each by its tool."""
