@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from app.settings import Settings
+from tests.support.oracles import check_everything
 from tests.support.provider import RunningProvider, running_provider
-from tests.support.service import settings_for_tests
-from tests.support.story import Ledger
+from tests.support.service import Service, running_service, settings_for_tests
+from tests.support.story import Ledger, clerk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,3 +36,14 @@ def stage(database_dsn: str, tmp_path: Path, one_provider: RunningProvider) -> S
         ledger=Ledger(tmp_path),
         settings=settings_for_tests(tmp_path, openai_base_url=one_provider.base_url),
     )
+
+
+@pytest.fixture
+async def service(stage: Stage) -> AsyncGenerator[Service]:
+    """Without a worker; whatever it comes to, all oracles are asked at the end."""
+    agents = [clerk(stage.ledger)]
+    async with running_service(
+        stage.dsn, stage.settings, agents=agents, with_worker=False
+    ) as running:
+        yield running
+    await check_everything(stage.dsn, stage.ledger)

@@ -1,7 +1,7 @@
 """Claims, versions and clocks as callers meet them: who may go on with a turn, and with which."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, Self
@@ -31,17 +31,6 @@ from tests.support.story import MODEL, QUOTA, clerk
 DONE: dict[str, object] = {"text": "Done."}
 PAY = calling("A", "pay", '{"amount": 3}')
 OF_THE_CLAIM = "SELECT claimed_by, claimed_until, claim_epoch, version FROM turns"
-
-
-@pytest.fixture
-async def service(stage: Stage) -> AsyncGenerator[Service]:
-    """Without a worker."""
-    agents = [clerk(stage.ledger)]
-    async with running_service(
-        stage.dsn, stage.settings, agents=agents, with_worker=False
-    ) as running:
-        yield running
-    await check_everything(stage.dsn, stage.ledger)
 
 
 async def test_case_47_of_two_runners_that_resume_one_turn_one_goes_on_with_it(

@@ -37,17 +37,6 @@ DONE: dict[str, object] = {"text": "Done."}
 PAY_SLOWLY = calling("A", "pay_slowly", '{"amount": 3}')
 
 
-@pytest.fixture
-async def service(stage: Stage) -> AsyncGenerator[Service]:
-    """Without a worker."""
-    agents = [clerk(stage.ledger)]
-    async with running_service(
-        stage.dsn, stage.settings, agents=agents, with_worker=False
-    ) as running:
-        yield running
-    await check_everything(stage.dsn, stage.ledger)
-
-
 def is_entered(stage: Stage, times: int = 1) -> bool:
     return len(stage.ledger.effects()) >= times
 
