@@ -7,6 +7,7 @@ from base64 import b64encode
 
 import pytest
 
+from app.providers import aiohttp_transport
 from app.providers.aiohttp_transport import AiohttpTransport
 from app.providers.http import HttpClient, Timeouts, new_client
 from app.providers.openai_chat import OpenAiChat
@@ -65,6 +66,18 @@ async def test_a_connection_that_is_closed_while_a_request_goes_out_on_it_is_no_
             await answer_of(_chat(http, server.base_url), a_request())
 
     assert (server.connections, len(server.requests)) == (3, 5)
+
+
+async def test_an_old_connection_that_is_closed_after_a_while_is_a_failure(
+    http: HttpClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(aiohttp_transport, "_STALE_WITHIN_SECONDS", -1.0)  # that while is over
+    async with closing_idle_ones(whole(CHUNK, END)) as server:
+        await answer_of(_chat(http, server.base_url), a_request())
+        failure = await failure_of(_chat(http, server.base_url), a_request())
+
+    assert failure.type is FailureType.UNAVAILABLE
+    assert (server.connections, len(server.requests)) == (1, 2)
 
 
 async def test_a_new_connection_that_is_closed_without_an_answer_is_a_failure(
