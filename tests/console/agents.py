@@ -86,15 +86,13 @@ async def parking_search(sku: str, context: ToolContext) -> dict[str, object]:
 
 
 @external_tool(name="orders_search")
-def outside_search(sku: str) -> str:
+def outside_search(sku: str) -> None:
     """Have somebody count the orders of a product by hand."""
-    raise NotImplementedError  # it is done outside
 
 
 @external_tool(name="warehouse_stock")
-def outside_stock(sku: str) -> str:
+def outside_stock(sku: str) -> None:
     """Have somebody count the units of a product by hand."""
-    raise NotImplementedError  # it is done outside
 
 
 async def _soon(seconds: float) -> None:
