@@ -11,6 +11,7 @@ from tests.support.crash_page import points_on_page
 from tests.support.crash_scenarios import SCENARIOS
 from tests.support.killings import PLACES, chosen_to_be_killed, kill_all
 from tests.support.nursery import nursery
+from tests.support.postgres import PostgresServer
 from tests.support.sizes import IS_SOAK
 
 LEAST = 20
@@ -18,9 +19,10 @@ LEAST = 20
 
 async def test_case_55_a_process_killed_at_any_place_leaves_a_turn_that_another_brings_to_its_end(
     stage: Stage,
+    postgres_server: PostgresServer,
 ) -> None:
     async with nursery() as nest:
-        killed = await kill_all(stage, nest, chosen())
+        killed = await kill_all(stage, postgres_server, nest, chosen())
 
     assert sum(each.total() for each in killed.values()) >= LEAST
 

@@ -23,7 +23,7 @@ from tests.support.crash_matrix import all_die
 from tests.support.crash_scenarios import EVERYTHING_ELSE, SCENARIOS, SIX, Scenario
 from tests.support.killings import chosen_to_be_killed, kill_all
 from tests.support.nursery import Nursery, nursery
-from tests.support.postgres import postgres_for_tests
+from tests.support.postgres import PostgresServer, postgres_for_tests
 from tests.support.provider import running_provider
 from tests.support.service import settings_for_tests
 from tests.support.story import Ledger
@@ -101,7 +101,7 @@ def columns_on_page() -> Sequence[str]:
     return head.strip("| ").split(" | ")[1:]
 
 
-async def matrix(stage: Stage, nest: Nursery) -> Mapping[str, Deaths]:
+async def matrix(stage: Stage, server: PostgresServer, nest: Nursery) -> Mapping[str, Deaths]:
     """The deaths inside a process, all there are, and the processes that every test run kills."""
     met: dict[str, Counter[str]] = {}
     for scenario in SCENARIOS:
@@ -109,13 +109,13 @@ async def matrix(stage: Stage, nest: Nursery) -> Mapping[str, Deaths]:
         met[scenario.name] = await all_die(stage, scenario, elsewhere=elsewhere)
         print(f"{scenario.name}: {met[scenario.name].total()} deaths", file=sys.stderr)  # noqa: T201
     chosen = chosen_to_be_killed(met)
-    killed = await kill_all(stage, nest, chosen)
+    killed = await kill_all(stage, server, nest, chosen)
     return {name: Deaths(inside=met[name], killed=killed[name]) for name in met}
 
 
 @asynccontextmanager
-async def _stage(folder: Path) -> AsyncGenerator[Stage]:
-    async with postgres_for_tests() as server, running_provider() as provider:
+async def _stage(folder: Path, server: PostgresServer) -> AsyncGenerator[Stage]:
+    async with running_provider() as provider:
         settings = settings_for_tests(folder, openai_base_url=provider.base_url)
         dsn = await server.fresh_database()
         yield Stage(dsn=dsn, provider=provider, ledger=Ledger(folder), settings=settings)
@@ -127,8 +127,12 @@ async def main() -> None:
     structlog.configure(wrapper_class=quiet)
     asyncio.get_running_loop().set_exception_handler(lambda _loop, _context: None)
     with tempfile.TemporaryDirectory() as folder:
-        async with _stage(Path(folder)) as stage, nursery() as nest:
-            print(crash_matrix_page(await matrix(stage, nest)), end="")  # noqa: T201
+        async with (
+            postgres_for_tests() as server,
+            _stage(Path(folder), server) as stage,
+            nursery() as nest,
+        ):
+            print(crash_matrix_page(await matrix(stage, server, nest)), end="")  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """A real process kills itself at a fault point; another worker takes over when its lease is over.
 
-Each story has agents of its own, and a process only those of its story, so that several stories can
-be told at once over one database without their workers taking each other's turns.
+Several stories are told at once, each over a database of its own: whatever a process does for all
+turns there are (it ends waits, folds, forgets) another story's would do for this one.
 """
 
 import asyncio
@@ -10,6 +10,7 @@ import signal
 from collections import Counter
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 
 import httpx
 
@@ -28,6 +29,7 @@ from tests.support.crash_matrix import (
 from tests.support.crash_scenarios import SCENARIOS, Person, Scenario, Turn, agents_of
 from tests.support.deaths import working
 from tests.support.nursery import Child, Nursery
+from tests.support.postgres import PostgresServer
 from tests.support.service import TOKEN, settings_for_tests, signed_in
 from tests.support.story import FOLDER_VARIABLE
 
@@ -64,7 +66,7 @@ PLACES = tuple(dict.fromkeys(map(_place_of, POINTS)))
 
 
 async def kill_all(
-    stage: Stage, nursery: Nursery, chosen: Mapping[str, Sequence[str]]
+    stage: Stage, server: PostgresServer, nursery: Nursery, chosen: Mapping[str, Sequence[str]]
 ) -> Mapping[str, Counter[str]]:
     """Kill a process at each of these points of each story, several stories at once; how many.
 
@@ -75,14 +77,22 @@ async def kill_all(
 
     async def killed(scenario: Scenario) -> Counter[str]:
         found: Counter[str] = Counter()
-        for point in chosen[scenario.name]:
-            async with free:
-                found[point] += await _is_killed_in_the_end(stage, nursery, scenario, point)
-            assert found[point], f"nothing was killed at {point} of {scenario.name}"
+        async with _apart(stage, server) as own:
+            for point in chosen[scenario.name]:
+                async with free:
+                    found[point] += await _is_killed_in_the_end(own, nursery, scenario, point)
+                assert found[point], f"nothing was killed at {point} of {scenario.name}"
         return found
 
     told = await asyncio.gather(*map(killed, SCENARIOS))
     return {scenario.name: found for scenario, found in zip(SCENARIOS, told, strict=True)}
+
+
+@asynccontextmanager
+async def _apart(stage: Stage, server: PostgresServer) -> AsyncGenerator[Stage]:
+    dsn = await server.fresh_database()
+    yield replace(stage, dsn=dsn)
+    await server.drop_database(dsn)
 
 
 async def _is_killed_in_the_end(
