@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from app.turn.replacing import replace
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Counters:
     steps: int = 0
     model_attempts: int = 0

@@ -12,7 +12,7 @@ Resume: TypeAlias = Literal["NONE", "APPROVAL", "FORM_INPUT", "RETRY"]
 """`RETRY`: an attempt that is known to have failed. `NONE`: neither that nor an answer."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class OpenCall:
     """A tool call that has no result yet."""
 

@@ -36,7 +36,7 @@ from app.turn.transcript import Usage, UserMessage
 from app.turn.waits import WAITING, unheeded_end
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Turn:
     """One task of an agent, from a user's message to a terminal state."""
 

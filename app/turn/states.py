@@ -27,19 +27,19 @@ from app.turn.transcript import StopReason
 from app.turn.waits import WAITING
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Ready:
     held: bool = False
     """No worker takes the turn before somebody says `RUN` (T11a)."""
     kind: Literal["ready"] = "ready"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ModelDue:
     kind: Literal["model_due"] = "model_due"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class CallingModel:
     attempt_id: AttemptId
     text_stored: int = 0
@@ -52,7 +52,7 @@ class CallingModel:
     kind: Literal["calling_model"] = "calling_model"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class CompactionDue:
     """A request was longer than its model's window; what was said before is to be summed up."""
 
@@ -62,7 +62,7 @@ class CompactionDue:
     kind: Literal["compaction_due"] = "compaction_due"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Compacting:
     attempt_id: AttemptId
     record: FailureRecord
@@ -72,7 +72,7 @@ class Compacting:
     kind: Literal["compacting"] = "compacting"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ToolsDue:
     asked_at: int
     """Where the message that asked for the calls stands in the transcript."""
@@ -80,7 +80,7 @@ class ToolsDue:
     kind: Literal["tools_due"] = "tools_due"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class RunningTools:
     attempt_id: AttemptId
     asked_at: int
@@ -95,7 +95,7 @@ class RunningTools:
     kind: Literal["running_tools"] = "running_tools"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class RetryScheduled:
     """A failed model call is tried again by itself at `due_at`."""
 
@@ -105,7 +105,7 @@ class RetryScheduled:
     kind: Literal["retry_scheduled"] = "retry_scheduled"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ToolRetryScheduled:
     """A failed tool is tried again by itself at `due_at`; no call is in flight."""
 
@@ -116,7 +116,7 @@ class ToolRetryScheduled:
     kind: Literal["tool_retry_scheduled"] = "tool_retry_scheduled"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class WaitingForModel:
     record: FailureRecord
     requested_at: datetime
@@ -129,7 +129,7 @@ class WaitingForModel:
         return self.record.retry_at
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class WaitingForUser:
     """A plain question was put to the user; what they say next is the answer."""
 
@@ -150,7 +150,7 @@ class WaitingForUser:
         return None if timeout is None else self.requested_at + timeout
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class WaitingForCalls:
     """At least one call waits for somebody; the others wait for that, none is in flight.
 
@@ -172,7 +172,7 @@ class WaitingForCalls:
         return next(call for call in self.calls if call.is_waiting)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Paused:
     """Stopped where it stood; it goes on from there."""
 
@@ -190,7 +190,7 @@ class Paused:
     kind: Literal["paused"] = "paused"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Completed:
     stop_reason: StopReason
     position: int | None
@@ -200,19 +200,19 @@ class Completed:
     kind: Literal["completed"] = "completed"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Failed:
     reason: str
     """A stable code, such as `request_refused`."""
     kind: Literal["failed"] = "failed"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Cancelled:
     kind: Literal["cancelled"] = "cancelled"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class LimitReached:
     """Ended by one of its agent's limits."""
 

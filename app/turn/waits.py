@@ -26,7 +26,7 @@ takes the place of another (seed rule AF-96)."""
 OnOversize: TypeAlias = Literal["refuse", "truncate"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ApprovalWait:
     """Somebody is to say whether the call may do what it wants to do."""
 
@@ -52,7 +52,7 @@ class ApprovalWait:
     kind: Literal["approval"] = "approval"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class FormWait:
     """The user is to fill in a form, or to answer in words."""
 
@@ -73,7 +73,7 @@ class FormWait:
     kind: Literal["form"] = "form"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ExternalWait:
     """Somebody outside does what the call asks for, and says how it went."""
 

@@ -18,7 +18,7 @@ _BANNED_WORDS = re.compile(r"(?:^|_)(?:manager|helper|helpers|util|utils)(?:_|$)
 _BANNED_STARTS = re.compile(r"_*(?:data|info|process|handle)_")
 _MOST_LINES = 400
 _LONG_IS_FROM = 260
-_FROZEN = {"frozen", "slots", "kw_only"}
+_FROZEN = {"frozen", "kw_only"}
 _DOCUMENTED = ("app/turn/", "app/runner/", "app/ports")
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef

@@ -37,5 +37,5 @@ def test_a_value_stays_frozen() -> None:
 def test_a_field_that_is_none_is_a_fault_of_ours() -> None:
     unknown: dict[str, Any] = {"stops": 1}
 
-    with pytest.raises(KeyError, match="stops"):
+    with pytest.raises(TypeError, match="stops"):
         replace(Counters(), **unknown)
