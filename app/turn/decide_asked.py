@@ -36,7 +36,7 @@ def with_calls(
         *requested,
     )
     failed_calls = _unusable(calls, agent, first_result)
-    barred = given_up(advance(turn, asked), failed_calls, agent)
+    barred = given_up(advance(turn, asked), failed_calls, agent) if failed_calls else ()
     events = (*asked, *failed_calls, *barred, end_step(turn))
     return then_begin(turn, events, agent, given.next_attempt_id, at=at)
 

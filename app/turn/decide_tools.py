@@ -55,19 +55,20 @@ def tools_finished(
     results = (*results, *given_up(turn, results, agent))
     failure = _failure(state, results)
     goes_on = failure is None and given.next_attempt_id is not None and not _is_to_stop(turn)
-    results = (*results, *_asks(advance(turn, results), given, agent, at, goes_on=goes_on))
-    after = advance(turn, results)
+    answered = advance(turn, results)
+    asks = _asks(answered, given, agent, at, goes_on=goes_on)
+    results, after = (*results, *asks), advance(answered, asks)
     judged = by_call(given.judged)
     more = moves(after, agent, state.attempt_id, judged, at=at) if goes_on else ()
     if any(call.in_flight for call in advance(after, more).open_calls):
         return (*results, *more)
-    events = (*results, end_step(turn))
+    ended = end_step(turn)
     if failure is not None and not turn.cancel_requested:
-        return (*events, *failed(after, failure))
+        return (*results, ended, *failed(after, failure))
     if given.next_attempt_id is None and not _is_told_to_stop(turn):
-        return events
+        return (*results, ended)
     next_id = given.next_attempt_id or state.attempt_id
-    return then_begin(turn, events, agent, next_id, at=at, judged=judged)
+    return (*results, *then_begin(after, (ended,), agent, next_id, at=at, judged=judged))
 
 
 def _is_to_stop(turn: Turn) -> bool:
