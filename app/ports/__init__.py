@@ -44,7 +44,7 @@ from app.ports.records import (
     StoredMessage,
     StoredTurn,
 )
-from app.ports.signals import Clock, NewId, Subject, Wakeup, Wakeups
+from app.ports.signals import Clock, NewId, RunnableTurns, Subject, Wakeup, Wakeups
 from app.ports.store import (
     AuditLog,
     ClaimLost,
@@ -164,6 +164,7 @@ __all__ = [
     "ResolvedModel",
     "Run",
     "RunError",
+    "RunnableTurns",
     "Scope",
     "Spending",
     "Standing",

@@ -1,6 +1,7 @@
 """Time, ids and wake-ups."""
 
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Protocol, TypeAlias
@@ -30,8 +31,20 @@ class Wakeups(Protocol):
         ...
 
     @property
-    def runnable(self) -> "Wakeup":
-        """Set whenever some turn may be claimable."""
+    def runnable(self) -> "RunnableTurns":
+        """What may be claimable, as far as this process is told."""
+        ...
+
+
+class RunnableTurns(Protocol):
+    """Turns that may be claimable: what has been told since the last wait, and not a queue."""
+
+    def look(self) -> None:
+        """Others may be due of which nobody tells: the next wait ends with `None`."""
+        ...
+
+    async def wait(self, timeout_seconds: float) -> AbstractSet[TurnId] | None:
+        """Until something is told or time is over: those turns, or `None`: look at all."""
         ...
 
 

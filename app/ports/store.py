@@ -1,6 +1,7 @@
 """The store: one atomic statement per change, and what can go wrong with it."""
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import datetime
 from typing import Protocol
 
@@ -273,11 +274,18 @@ class ClaimQueue(Renewals, Protocol):
     """
 
     async def claim(
-        self, worker: str, *, limit: int, versions: Sequence[tuple[AgentId, AgentVersion]]
+        self,
+        worker: str,
+        *,
+        limit: int,
+        versions: Sequence[tuple[AgentId, AgentVersion]],
+        named: AbstractSet[TurnId] | None = None,
     ) -> Sequence[ClaimedTurn]:
         """Take up to `limit` turns that are due and that nobody holds.
 
         They are of these agents, or are to be cancelled or paused, for which no agent is needed.
+        Of `named` those are taken that nobody has held since they were last given up; without them
+        all turns are looked at.
         """
         ...
 

@@ -10,6 +10,7 @@ because the condition stands inside the locked sub-select and is evaluated again
 """
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from functools import partial
 
 from app.ports import Claim, ClaimedTurn
@@ -36,6 +37,12 @@ _WAITS = f"{_LEASE} / 3 * CASE WHEN t.stop_requested THEN 0 ELSE t.deaths END"
 """How long a turn is left alone once a claim of it has run out: longer with each worker that has
 died of it, but not at all when it only has to be stopped."""
 
+_OURS = """(
+    t.stop_requested
+    OR (t.agent_id, t.agent_version) IN (SELECT * FROM unnest($4::text[], $5::text[]))
+)"""
+"""What a worker with these agents can drive."""
+
 CLAIM = f"""
 /* what is due, FOR UPDATE SKIP LOCKED, tenant by tenant: the server shows only the beginning */
 WITH RECURSIVE visited (tenant_id, first_id, place) AS (
@@ -51,8 +58,7 @@ due AS (
         SELECT t.turn_id, t.claimed_by IS NOT NULL AS was_held FROM turns t
         WHERE t.tenant_id = v.tenant_id AND t.runnable_at <= statement_timestamp()
           AND (t.claimed_until IS NULL OR t.claimed_until <= clock_timestamp() - {_WAITS})
-          AND (t.stop_requested
-               OR (t.agent_id, t.agent_version) IN (SELECT * FROM unnest($4::text[], $5::text[])))
+          AND {_OURS}
         ORDER BY t.runnable_at
         LIMIT (SELECT ceil(CAST($3 AS numeric) / count(*)) FROM visited)
         FOR UPDATE SKIP LOCKED
@@ -77,6 +83,21 @@ behind one ($6).
 `statement_timestamp()` stands still within the statement, so the index is read only as far as turns
 are due; how many wait for a later time, or for nothing, makes no difference.
 """
+
+_CLAIM_NAMED = f"""
+WITH due AS (
+    SELECT t.turn_id FROM turns t
+    WHERE t.turn_id = ANY($6::text[]) AND t.runnable_at <= statement_timestamp()
+      AND t.claimed_by IS NULL AND t.claimed_until IS NULL AND {_OURS}
+    LIMIT $3
+    FOR UPDATE SKIP LOCKED
+)
+UPDATE turns t
+SET claimed_by = $1, claimed_until = clock_timestamp() + {_LEASE}, claim_epoch = t.claim_epoch + 1
+FROM due WHERE t.turn_id = due.turn_id
+RETURNING {TURN_COLUMNS}, t.claim_epoch, t.deaths, false AS was_held
+"""
+"""As `CLAIM`, of the turns named ($6). What was held when its claim ran out is left to that one."""
 
 _RENEW = """
 UPDATE turns t
@@ -133,25 +154,45 @@ class PostgresClaims:
 
     @around("claim.take", if_any=True)
     async def claim(
-        self, worker: str, *, limit: int, versions: Sequence[tuple[AgentId, AgentVersion]]
+        self,
+        worker: str,
+        *,
+        limit: int,
+        versions: Sequence[tuple[AgentId, AgentVersion]],
+        named: AbstractSet[TurnId] | None = None,
     ) -> Sequence[ClaimedTurn]:
         agents = [agent_id for agent_id, _ in versions]
         known = [version for _, version in versions]
-        taken: Sequence[Row] = ()
-        for _ in range(_MOST_LOOKS):
-            rows = await self._database.rows(
-                CLAIM, worker, self._lease_seconds, limit, agents, known, self._last_tenant
-            )
-            taken = [row for row in rows if row["turn_id"] is not None]
-            self._last_tenant = _last_of(rows, taken, limit)
-            if taken or not rows[0]["is_cut"]:
-                break
+        terms = (worker, self._lease_seconds, limit, agents, known)
+        if named is None:
+            taken = await self._taken(*terms)
+        else:
+            taken = await self._database.rows(_CLAIM_NAMED, *terms, list(named))
         claimed = list(readable(taken, partial(_claimed, worker)))
         read = {each.turn.identity.turn_id for each in claimed}
         unreadable = [row for row in taken if row["turn_id"] not in read]
         if unreadable:  # by this version: a newer worker may be next (case 56)
             await self._put_off(worker, unreadable)
         return claimed
+
+    async def _taken(
+        self,
+        worker: str,
+        lease: float,
+        limit: int,
+        agents: list[AgentId],
+        known: list[AgentVersion],
+    ) -> Sequence[Row]:
+        taken: Sequence[Row] = ()
+        for _ in range(_MOST_LOOKS):
+            rows = await self._database.rows(
+                CLAIM, worker, lease, limit, agents, known, self._last_tenant
+            )
+            taken = [row for row in rows if row["turn_id"] is not None]
+            self._last_tenant = _last_of(rows, taken, limit)
+            if taken or not rows[0]["is_cut"]:
+                break
+        return taken
 
     @around("claim.release")
     async def _put_off(self, worker: str, rows: Sequence[Row]) -> None:

@@ -3,9 +3,11 @@
 import asyncio
 from collections import defaultdict
 from collections.abc import Generator
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 
 from app.ports import Subject
+from app.turn.ids import TurnId
 
 
 class Signal:
@@ -33,12 +35,41 @@ class Signal:
         return was_set
 
 
+class Runnable:
+    """`ports.RunnableTurns`: a look at all stands for every turn that was named."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+        self._named: set[TurnId] = set()
+        self._is_all = False
+
+    def look(self) -> None:
+        self._is_all = True
+        self._event.set()
+
+    def may_be(self, turn_id: TurnId) -> None:
+        """This turn may be claimable."""
+        self._named.add(turn_id)
+        self._event.set()
+
+    async def wait(self, timeout_seconds: float) -> AbstractSet[TurnId] | None:
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                await self._event.wait()
+        except TimeoutError:
+            return None
+        self._event.clear()
+        named, self._named = self._named, set()
+        is_all, self._is_all = self._is_all, False
+        return None if is_all else named
+
+
 class Signals:
     """Who waits for what, in this process."""
 
     def __init__(self) -> None:
         self._watchers: defaultdict[Subject, set[Signal]] = defaultdict(set)
-        self.runnable = Signal()
+        self.runnable = Runnable()
 
     @contextmanager
     def watch(self, subject: Subject) -> Generator[Signal, None, None]:
@@ -57,7 +88,7 @@ class Signals:
 
     def everything_changed(self) -> None:
         """After hints may have been lost: everybody looks for themselves."""
-        self.runnable.set()
+        self.runnable.look()
         for watchers in self._watchers.values():
             for signal in watchers:
                 signal.set()

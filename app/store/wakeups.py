@@ -16,7 +16,7 @@ import structlog
 
 from app.ports import StoreUnavailable, Subject
 from app.store.pool import Database, open_connection
-from app.store.signals import Signal, Signals
+from app.store.signals import Runnable, Signal, Signals
 from app.turn.ids import TurnId
 
 _CHANNEL = "turnkeeper"
@@ -55,7 +55,7 @@ class PostgresWakeups:
         return self._signals.watch(subject)
 
     @property
-    def runnable(self) -> Signal:
+    def runnable(self) -> Runnable:
         return self._signals.runnable
 
     @asynccontextmanager
@@ -114,7 +114,7 @@ class PostgresWakeups:
     def _heard(self, subject: Subject, *, runnable: bool) -> None:
         self._signals.changed(subject)
         if runnable:
-            self._signals.runnable.set()
+            self._signals.runnable.may_be(TurnId(subject))
 
 
 def _payloads(process_id: str, changed: dict[Subject, bool]) -> list[str]:

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -64,23 +65,47 @@ class Worker:
         """
         sweep = self.sweeper.run(stopping, every_seconds=self.settings.poll_seconds)
         with beating(self._heartbeat(asyncio.get_running_loop())):
-            sweeping = asyncio.create_task(sweep, name=f"sweeper of {self.name}")
+            beside = [
+                asyncio.create_task(sweep, name=f"sweeper of {self.name}"),
+                asyncio.create_task(self._stopped_waiting(stopping)),
+            ]
             try:
-                while not stopping.is_set():
-                    if not await self._claim_some(stopping):
-                        await self._something_to_do(stopping)
+                await self._claim_until(stopping)
                 await asyncio.gather(*self._driving.values(), return_exceptions=True)
             finally:
-                await cancel_and_wait([sweeping, *self._driving.values()])
+                await cancel_and_wait([*beside, *self._driving.values()])
 
-    async def _claim_some(self, stopping: asyncio.Event) -> bool:
+    async def _claim_until(self, stopping: asyncio.Event) -> None:
+        """Turns that this process is told of are claimed by name, which costs no look at others.
+
+        All are looked at when nobody may have told of them: at the beginning, when a place gets
+        free, every poll interval; and again until none is due.
+        """
+        loop = asyncio.get_running_loop()
+        look_at = loop.time()
+        told: AbstractSet[TurnId] | None = None
+        while not stopping.is_set():
+            is_look = told is None or loop.time() >= look_at
+            if is_look:
+                look_at = loop.time() + self.settings.poll_seconds
+            claimed = await self._claim_some(stopping, None if is_look else told)
+            more = is_look and claimed
+            told = None if more else await self.wakeups.runnable.wait(look_at - loop.time())
+
+    async def _stopped_waiting(self, stopping: asyncio.Event) -> None:
+        await stopping.wait()
+        self.wakeups.runnable.look()
+
+    async def _claim_some(
+        self, stopping: asyncio.Event, named: AbstractSet[TurnId] | None = None
+    ) -> bool:
         free = self.settings.concurrency - len(self._driving)
         if free <= 0:
             return False
         asked_at = time.monotonic()
         try:
             claimed = await self.claims.claim(
-                self.name, limit=free, versions=self.catalog.versions()
+                self.name, limit=free, versions=self.catalog.versions(), named=named
             )
         except StoreUnavailable:
             _log.warning("claim_failed", worker=self.name)
@@ -118,7 +143,7 @@ class Worker:
             if self._held.get(turn_id) is claimed:
                 del self._held[turn_id], self._driving[turn_id]
             if is_full:  # there was no place for others, so that nobody has looked for them
-                self.wakeups.runnable.set()
+                self.wakeups.runnable.look()
 
     def _may_begin(self, claimed: ClaimedTurn) -> bool:
         """Whether the claim was ours so short a time ago that nobody else can have it by now.
@@ -138,15 +163,6 @@ class Worker:
     async def _release(self, claimed: ClaimedTurn) -> None:
         held = {claimed.turn.identity.turn_id: claimed.claim.epoch}
         await self.claims.release(self.name, held)
-
-    async def _something_to_do(self, stopping: asyncio.Event) -> None:
-        """Until a hint comes, a place gets free, the poll interval is over or we must stop."""
-        hint = asyncio.create_task(self.wakeups.runnable.wait(self.settings.poll_seconds))
-        stop = asyncio.create_task(stopping.wait())
-        try:
-            await asyncio.wait((hint, stop), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            await cancel_and_wait((hint, stop))
 
     def _heartbeat(self, loop: asyncio.AbstractEventLoop) -> Heartbeat:
         return Heartbeat(

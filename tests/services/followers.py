@@ -12,7 +12,7 @@ from app.services.deps import Services
 from app.services.follow import Bounds, Permit, follow
 from app.services.journals import Journals
 from app.services.reading import Cursor, Followed
-from app.store.signals import Signal, Signals
+from app.store.signals import Runnable, Signal, Signals
 from app.turn.ids import ConversationId, TenantId, TurnId
 from tests.support.polling import eventually
 
@@ -31,7 +31,7 @@ class Hints:
         return self.signals.watch(subject)
 
     @property
-    def runnable(self) -> Signal:
+    def runnable(self) -> Runnable:
         return self.signals.runnable
 
 

@@ -55,6 +55,40 @@ async def test_a_held_turn_is_claimed_again_only_when_its_lease_has_run_out(
     assert len(await stored.claims.claim("w2", limit=1, versions=VERSIONS)) == 1
 
 
+async def test_of_the_turns_named_those_are_claimed_that_are_due_and_nobodys(
+    stored: Stored,
+) -> None:
+    for turn_id in ("free", "held", "lapsed", "unnamed"):
+        await stored.a_turn(turn_id, f"of {turn_id}")
+    await stored.a_turn("on hold", "of on hold", held=True)
+    for turn_id in ("lapsed", "held"):
+        named = frozenset({TurnId(turn_id)})
+        assert await stored.claims.claim("w1", limit=1, versions=VERSIONS, named=named)
+        if turn_id == "lapsed":
+            await stored.expire_claims()
+    names = frozenset(map(TurnId, ("free", "held", "lapsed", "on hold", "gone")))
+
+    assert not await stored.claims.claim("w2", limit=9, versions=[], named=names)
+    found = await stored.claims.claim("w2", limit=9, versions=VERSIONS, named=names)
+
+    assert [each.turn.identity.turn_id for each in found] == ["free"]
+    assert (found[0].is_taken_over, found[0].deaths) == (False, 0)
+
+
+async def test_no_more_turns_are_claimed_than_asked_for_however_many_are_named(
+    stored: Stored,
+) -> None:
+    names = frozenset(TurnId(f"t{n}") for n in range(5))
+    for name in names:
+        await stored.a_turn(name, f"of {name}")
+
+    found = [
+        await stored.claims.claim("w1", limit=2, versions=VERSIONS, named=names) for _ in range(4)
+    ]
+
+    assert [len(some) for some in found] == [2, 2, 1, 0]
+
+
 async def test_a_turn_on_hold_is_nobodys_until_it_is_told_to_run(stored: Stored) -> None:
     turn = await stored.a_turn(held=True)
     assert await stored.turns.load(turn.identity.turn_id) == turn

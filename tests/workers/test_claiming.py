@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -306,9 +307,14 @@ class FaultyRenewals:
     renewed: list[Mapping[TurnId, int]] = field(default_factory=list[Mapping[TurnId, int]])
 
     async def claim(
-        self, worker: str, *, limit: int, versions: Sequence[tuple[AgentId, AgentVersion]]
+        self,
+        worker: str,
+        *,
+        limit: int,
+        versions: Sequence[tuple[AgentId, AgentVersion]],
+        named: AbstractSet[TurnId] | None = None,
     ) -> Sequence[ClaimedTurn]:
-        return await self.claims.claim(worker, limit=limit, versions=versions)
+        return await self.claims.claim(worker, limit=limit, versions=versions, named=named)
 
     async def renew(self, worker: str, claims: Mapping[TurnId, int]) -> frozenset[TurnId]:
         return await self.claims.renew(worker, claims)

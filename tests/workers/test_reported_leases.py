@@ -7,6 +7,7 @@ one process and their leases short: what counts is who holds which claim, not wh
 import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 
@@ -145,10 +146,15 @@ class Looks:
     failed: int = 0
 
     async def claim(
-        self, worker: str, *, limit: int, versions: Sequence[tuple[AgentId, AgentVersion]]
+        self,
+        worker: str,
+        *,
+        limit: int,
+        versions: Sequence[tuple[AgentId, AgentVersion]],
+        named: AbstractSet[TurnId] | None = None,
     ) -> Sequence[ClaimedTurn]:
         try:
-            found = await self.claims.claim(worker, limit=limit, versions=versions)
+            found = await self.claims.claim(worker, limit=limit, versions=versions, named=named)
         except StoreUnavailable:
             self.failed += 1
             raise
