@@ -5,7 +5,6 @@ agent's hooks see this request like any other before it is sent; one that puts s
 place leaves the turn without a summary.
 """
 
-import asyncio
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -42,10 +41,9 @@ _log = structlog.get_logger(__name__)
 class CompactionStep:
     """Asks for the summaries of one drive."""
 
-    def __init__(self, hand: TurnInHand, models: ModelDirectory, stopping: asyncio.Event) -> None:
+    def __init__(self, hand: TurnInHand, models: ModelDirectory) -> None:
         self._hand = hand
         self._models = models
-        self._stopping = stopping
 
     async def run(self, state: Compacting) -> i.Report | None:
         """How it ended; `None` when it was dropped: look at the turn anew."""
@@ -54,7 +52,7 @@ class CompactionStep:
         if not messages:
             return self._ended(attempt_id, messages, None)
         call = self._summary_of(messages)
-        ended = await unless(call, hand.overtaken(attempt_id), self._stopping.wait())
+        ended = await unless(call, hand.overtaken(attempt_id))
         if ended is not None:
             return self._ended(attempt_id, messages, ended.result)
         is_to_stop = hand.turn.cancel_requested or hand.turn.pause_requested

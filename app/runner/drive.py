@@ -92,11 +92,14 @@ class Driver:
             writer=self.writer,
             wakeups=self.wakeups,
             new_id=self.new_id,
+            stopping=stopping,
         )
-        drive = _Drive(self, hand, stopping, may_begin, lost_to(held))
+        drive = _Drive(self, hand, may_begin, lost_to(held))
+        telling = asyncio.create_task(hand.tell_of_stop())
         try:
             return await drive.run()
         finally:
+            telling.cancel()
             await drive.close()
 
 
@@ -107,7 +110,6 @@ class _Drive:
         self,
         driver: Driver,
         hand: TurnInHand,
-        stopping: asyncio.Event,
         may_begin: Callable[[], bool],
         lost_to: LostTo,
     ) -> None:
@@ -116,10 +118,10 @@ class _Drive:
         self._lost_to: LostTo = lost_to
         self._clock = driver.writer.clock
         self._store = driver.store
-        self._stopping = stopping
-        self._model = ModelStep(hand, driver.caller, stopping)
-        self._compaction = CompactionStep(hand, driver.caller.models, stopping)
-        self._tools = ToolStep(hand, stopping, grace_seconds=driver.grace_seconds)
+        self._stopping = hand.stopping
+        self._model = ModelStep(hand, driver.caller)
+        self._compaction = CompactionStep(hand, driver.caller.models)
+        self._tools = ToolStep(hand, grace_seconds=driver.grace_seconds)
 
     async def run(self) -> bool:
         """Step after step until the turn rests or the worker stops; whether the claim went with it.
@@ -233,7 +235,7 @@ class _Drive:
 
     async def _opened(self, hooked: HookedRun) -> i.Report | None:
         """What hooks object to the run as it goes on; `None`: look at the turn anew."""
-        opened = await unless(hooked.open(), self._hand.moved_on(), self._stopping.wait())
+        opened = await unless(hooked.open(), self._hand.moved_on())
         return None if opened is None else opened.result
 
     async def _told(self, tell: Callable[[HookedRun], Coroutine[Any, Any, None]]) -> None:

@@ -1,5 +1,6 @@
 """A turn in the hands of one worker: how it stands, what is known of it, how it is reported on."""
 
+import asyncio
 import random
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -12,6 +13,7 @@ from app.ports import (
     RunError,
     StoreUnavailable,
     TurnStore,
+    Wakeup,
     Wakeups,
 )
 from app.runner.asked_calls import AskedCalls
@@ -39,8 +41,11 @@ class TurnInHand:
         writer: TurnWriter,
         wakeups: Wakeups,
         new_id: NewId,
+        stopping: asyncio.Event,
     ) -> None:
         self.turn = held.turn
+        self.stopping = stopping
+        """Set when the worker is to stop."""
         self.loaded = loaded
         self.agent = loaded.agent
         self.transcript = transcript
@@ -57,6 +62,7 @@ class TurnInHand:
         self._writer = writer
         self._wakeups = wakeups
         self._announced: set[AttemptId] = set()
+        self._waiting: set[Wakeup] = set()
 
     @property
     def is_begun_here(self) -> bool:
@@ -101,16 +107,36 @@ class TurnInHand:
         """Until the stored turn, looked at again and again, is news."""
         turn_id = self.turn.identity.turn_id
         with self._wakeups.watch(turn_id) as wakeup:
-            while not is_news(self.turn):
-                await wakeup.wait(_LOOK_SECONDS)
-                with suppress(StoreUnavailable):
-                    found = await self._store.load(turn_id)
-                    if found and found.version > self.turn.version:  # text may be stored meanwhile
-                        self.turn = found
+            self._waiting.add(wakeup)
+            try:
+                while not is_news(self.turn):
+                    if await wakeup.wait(_LOOK_SECONDS):
+                        await self._look()
+            finally:
+                self._waiting.discard(wakeup)
+
+    async def _look(self) -> None:
+        with suppress(StoreUnavailable):
+            found = await self._store.load(self.turn.identity.turn_id)
+            if found and found.version > self.turn.version:  # text may be stored meanwhile
+                self.turn = found
+
+    async def interrupted(self, is_news: Callable[[Turn], bool]) -> None:
+        """Until the stored turn is news, or the worker is to stop."""
+        await self.seen(lambda turn: self.stopping.is_set() or is_news(turn))
+
+    async def tell_of_stop(self) -> None:
+        """Once the worker is to stop, end what waits to be interrupted.
+
+        One task for a whole drive: a step is waited for many times.
+        """
+        await self.stopping.wait()
+        for wakeup in self._waiting:
+            wakeup.nudge()
 
     async def overtaken(self, attempt_id: AttemptId) -> None:
-        """Until the turn is to end or to pause, or the attempt is no longer in flight."""
-        await self.seen(
+        """Until turn or worker are to stop, or the attempt is no longer in flight."""
+        await self.interrupted(
             lambda turn: (
                 turn.cancel_requested
                 or turn.pause_requested
@@ -130,9 +156,9 @@ class TurnInHand:
         return self.transcript.to_sum_up(self.turn.window_under(self.agent), keep_turns=0)
 
     async def moved_on(self) -> None:
-        """Until the turn is to be stopped, or is no longer where it was."""
+        """Until turn or worker are to stop, or the turn is no longer where it was."""
         state = self.turn.state
-        await self.seen(
+        await self.interrupted(
             lambda turn: turn.cancel_requested or turn.pause_requested or turn.state != state
         )
 

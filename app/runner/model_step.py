@@ -1,7 +1,5 @@
 """A model call as a step of a turn: dropped when it is overtaken, reported when it has ended."""
 
-import asyncio
-
 from app.runner.endings import EndedCall
 from app.runner.hooks import Crashed
 from app.runner.in_hand import TurnInHand, chance
@@ -18,10 +16,9 @@ from app.turn.transcript import ModelAnswer, StopReason
 class ModelStep:
     """Makes the model calls of one drive."""
 
-    def __init__(self, hand: TurnInHand, caller: ModelCaller, stopping: asyncio.Event) -> None:
+    def __init__(self, hand: TurnInHand, caller: ModelCaller) -> None:
         self._hand = hand
         self._caller = caller
-        self._stopping = stopping
 
     async def run(self, attempt_id: AttemptId) -> i.Report | None:
         """How the call ended; `None` when it was dropped: look at the turn anew."""
@@ -42,7 +39,7 @@ class ModelStep:
             store_text=store_text,
             hooks=None if hand.hooked is None else hand.hooked.hooks,
         )
-        ended = await unless(call, hand.overtaken(attempt_id), self._stopping.wait())
+        ended = await unless(call, hand.overtaken(attempt_id))
         if ended is not None:
             return self._ending(attempt_id, answer, ended.result)
         if hand.turn.cancel_requested or hand.turn.pause_requested:

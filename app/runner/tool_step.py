@@ -28,9 +28,9 @@ _log = structlog.get_logger(__name__)
 class ToolStep:
     """Judges and runs the calls of one drive."""
 
-    def __init__(self, hand: TurnInHand, stopping: asyncio.Event, *, grace_seconds: float) -> None:
+    def __init__(self, hand: TurnInHand, *, grace_seconds: float) -> None:
         self._hand = hand
-        self._stopping = stopping
+        self._stopping = hand.stopping
         self._grace_seconds = grace_seconds
         self._grace_ends_at: float | None = None
         self.cut_off: AttemptId | None = None
@@ -97,7 +97,7 @@ class ToolStep:
             return True
         arguments = await hand.asked.arguments(hand.turn, asked_at(hand.turn))
         judging = self._judge.judge(hand.turn, arguments)
-        return await unless(judging, hand.moved_on(), self._stopping.wait()) is not None
+        return await unless(judging, hand.moved_on()) is not None
 
     async def looked_into(self, lost: i.StepLost) -> i.StepLost | None:
         """The loss, with what is known of its calls; `None`: look at the turn anew.
@@ -116,12 +116,12 @@ class ToolStep:
             hand.loaded.tools,
             probes=not is_cancelled,
         )
-        news = hand.seen(
+        news = hand.interrupted(
             lambda turn: (
                 turn.attempt_in_flight != lost.attempt_id or turn.cancel_requested != is_cancelled
             )
         )
-        found = await unless(looking, news, self._stopping.wait())
+        found = await unless(looking, news)
         return None if found is None else replace(lost, looked_into=found.result)
 
     async def close(self) -> None:
@@ -168,7 +168,7 @@ class ToolStep:
     async def _out_of_grace(self) -> None:
         """Until tools in flight have had their time, from the moment a stop is seen on (T53)."""
         if self._grace_ends_at is None:
-            await unless(self._stopping.wait(), self._hand.seen(_is_to_stop))
+            await self._hand.interrupted(_is_to_stop)
             self._grace_ends_at = _now() + self._grace_seconds
         await asyncio.sleep(self._grace_ends_at - _now())
 
