@@ -102,6 +102,8 @@ class Worker:
         free = self.settings.concurrency - len(self._driving)
         if free <= 0:
             return False
+        if named is not None and len(named) > free:
+            named = None  # whose turn it is says the look at all: tenants share what is free
         asked_at = time.monotonic()
         try:
             claimed = await self.claims.claim(
