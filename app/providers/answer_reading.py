@@ -4,7 +4,7 @@ What a chunk means is the affair of a builder, one for each wire (`openai_answer
 `anthropic_answer`). Live calls, recorded ones and `turnkeeper wires parse` are read by this code.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
@@ -23,6 +23,7 @@ Failure: TypeAlias = ModelFailure | RequestRefused
 _TOO_LONG = (LineTooLongError, AnswerTooLongError, TooManyCallsError)
 _HEARTBEATS = ("ping", "heartbeat", "keepalive", "keep-alive")
 _ALL_IS_WELL = (0, "0", 200, "200")
+_ERROR_KEYS = frozenset({"error", "x_groq", "base_resp"})
 _ERROR_TEXT_KEYS = ("message", "detail", "error_msg", "error_message", "msg", "errors")
 
 
@@ -137,7 +138,7 @@ class AnswerReading:
 
     def feed(self, piece: bytes) -> Iterator[Delta]:
         """Yield what these bytes add; an answer beyond all bounds is a failure."""
-        yield from self._bounded(self._frames.feed(piece))
+        return self._bounded(self._frames.feed(piece))
 
     def close(self) -> Iterator[Delta]:
         """Yield what was still open when the bytes ended."""
@@ -157,22 +158,25 @@ class AnswerReading:
         except _TOO_LONG as error:
             self.failure = _too_long(error)
 
-    def _take(self, frame: Frame) -> Iterator[Delta]:
+    def _take(self, frame: Frame) -> Iterable[Delta]:
         if self.failure is not None:
-            return
-        match frame:
-            case Garbage(text=text):
-                self._garbage = text if text.startswith("{") else self._garbage or text
-            case _ if self._garbage.startswith("{"):  # a chunk was damaged, and the answer goes on
-                self.failure = self._classified("stream", self._garbage)
-            case Done():
-                self._builder.is_done = True
-            case _ if not self._is_over and is_error(
-                frame, is_chunk=self._builder.recognises(frame)
-            ):
-                self.failure = self._classified("stream", frame)
-            case _:
-                yield from self._builder.add(frame)
+            return ()
+        if isinstance(frame, Garbage):
+            text = frame.text
+            self._garbage = text if text.startswith("{") else self._garbage or text
+        elif self._garbage and self._garbage[0] == "{":  # a chunk was damaged, and it goes on
+            self.failure = self._classified("stream", self._garbage)
+        elif isinstance(frame, Done):
+            self._builder.is_done = True
+        elif self._is_over or not self._is_error(frame):
+            return self._builder.add(frame)
+        else:
+            self.failure = self._classified("stream", frame)
+        return ()
+
+    def _is_error(self, chunk: JsonObject) -> bool:
+        """Whether an object in a 200 answer is a failure, as providers put it there."""
+        return has_error(chunk) or (not self._builder.recognises(chunk) and complains(chunk))
 
     def _classified(self, where: Literal["response", "stream"], body: object) -> Failure:
         return classify(Evidence(where=where, status=200, body=body, provider=self.provider))
@@ -188,20 +192,29 @@ def _too_long(error: Exception) -> ModelFailure:
     )
 
 
-def is_error(chunk: JsonObject, *, is_chunk: bool) -> bool:
-    """Whether an object in a 200 answer is a failure, as providers put it there."""
+def has_error(chunk: JsonObject) -> bool:
+    """Whether a chunk is an error, or holds one."""
+    if chunk.get("object") == "error" or chunk.get("type") == "error":
+        return True
+    if not _ERROR_KEYS.isdisjoint(chunk) and _states_error(chunk):
+        return True
+    return any(  # OpenRouter
+        is_object(choice) and is_object(choice.get("error"))
+        for choice in as_array(chunk.get("choices"))
+    )
+
+
+def _states_error(chunk: JsonObject) -> bool:
     if _says_something(chunk.get("error")):
         return True
     if _says_something(as_object(chunk.get("x_groq")).get("error")):
         return True  # Groq's API reference: why a stream was stopped early
-    if chunk.get("object") == "error" or chunk.get("type") == "error":
-        return True
-    if "base_resp" in chunk and as_object(chunk["base_resp"]).get("status_code", 0) != 0:
-        return True  # MiniMax
-    for choice in as_array(chunk.get("choices")):
-        if is_object(as_object(choice).get("error")):  # OpenRouter
-            return True
-    return not (is_chunk or _is_fine(chunk)) and any(map(as_text, map(chunk.get, _ERROR_TEXT_KEYS)))
+    return as_object(chunk.get("base_resp")).get("status_code", 0) != 0  # MiniMax
+
+
+def complains(chunk: JsonObject) -> bool:
+    """Whether an object that is no chunk has a text for us, and not that all is well."""
+    return not _is_fine(chunk) and any(map(as_text, map(chunk.get, _ERROR_TEXT_KEYS)))
 
 
 def _says_something(error: object) -> bool:

@@ -4,7 +4,7 @@ The content type is not asked, because it lies: event streams come as `applicati
 as `text/event-stream`, and NDJSON as anything. What the lines look like decides.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -59,43 +59,45 @@ class JsonFrames:
         if self._stray:
             yield Garbage("\n".join(self._stray))
 
-    def _read(self, event: Event) -> Iterator[Frame]:
+    def _read(self, event: Event) -> Sequence[Frame]:
         if event.is_stray:
-            yield from self._read_stray_line(event.lines[0])
-            return
+            return self._read_stray_line(event.lines[0])
+        if len(event.lines) == 1:
+            return self._read_data(event.lines[0])
         joined = "\n".join(event.lines)
-        if len(event.lines) == 1 or parsed(joined) is not None:
-            yield from self._read_data(joined)
-            return
-        for line in event.lines:
-            yield from self._read_data(line)
+        if parsed(joined) is not None:
+            return self._read_data(joined)
+        return [frame for line in event.lines for frame in self._read_data(line)]
 
-    def _read_data(self, data: str) -> Iterator[Frame]:
+    def _read_data(self, data: str) -> Sequence[Frame]:
         data = data.strip()
         if data == "[DONE]":
-            yield from self._read_stray()
-            yield Done()
-        elif data and not data.startswith(":"):
-            yield from _frames(parsed(data), data)
+            return [*self._read_stray(), Done()]
+        if not data or data[0] == ":":
+            return ()
+        return _frames(parsed(data), data)
 
-    def _read_stray_line(self, line: str) -> Iterator[Frame]:
+    def _read_stray_line(self, line: str) -> Sequence[Frame]:
         """NDJSON has a whole object on every line; a pretty-printed body has not."""
         value = None if self._stray else parsed(line)
         if is_object(value):
-            yield value
-            return
+            return (value,)
         self._stray.append(line)
         self._stray_characters += len(line)
         if self._stray_characters > MAX_ANSWER_CHARACTERS:
             raise AnswerTooLongError
+        return ()
 
-    def _read_stray(self) -> Iterator[Frame]:
+    def _read_stray(self) -> Sequence[Frame]:
         body = parsed("\n".join(self._stray)) if self._stray else None
-        if body is not None:
-            self._stray = []
-            yield from _frames(body, "")
+        if body is None:
+            return ()
+        self._stray = []
+        return _frames(body, "")
 
 
-def _frames(value: object, text: str) -> Iterator[Frame]:
-    for entry in value if is_array(value) else [value]:
-        yield entry if is_object(entry) else Garbage(text)
+def _frames(value: object, text: str) -> Sequence[Frame]:
+    if is_object(value):
+        return (value,)
+    entries = value if is_array(value) else (value,)
+    return [entry if is_object(entry) else Garbage(text) for entry in entries]

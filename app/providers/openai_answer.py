@@ -66,8 +66,10 @@ class OpenAiAnswer:
         text = None if self.is_done else _only_text(chunk)
         if text is not None:
             self._has_choice = True
-            yield from self._shown(self._tags.feed(text))
-            return
+            return self._shown(self._tags.feed(text))
+        return self._read(chunk)
+
+    def _read(self, chunk: JsonObject) -> Iterator[Delta]:
         chunk = _from_ollama(chunk) if is_object(chunk.get("message")) else chunk
         self._usage.take(as_object(chunk.get("usage")))
         self._usage.take(as_object(as_object(chunk.get("x_groq")).get("usage")))
@@ -84,7 +86,7 @@ class OpenAiAnswer:
 
     def flush(self) -> Iterator[Delta]:
         """Yield what was held back in case it was half of a tag."""
-        yield from self._shown(self._tags.close())
+        return self._shown(self._tags.close())
 
     def finished(self, *, is_broken: bool) -> Reading:
         """The answer as far as it came."""
@@ -188,10 +190,10 @@ def _only_text(chunk: JsonObject) -> str | None:
     It is read like any other, but at half the cost.
     """
     choices = chunk.get("choices")
-    if not (chunk.keys() <= _OF_PLAIN_CHUNKS and is_array(choices) and len(choices) == 1):
+    if not (_OF_PLAIN_CHUNKS.issuperset(chunk) and is_array(choices) and len(choices) == 1):
         return None
     choice = choices[0]
-    if not (is_object(choice) and choice.keys() <= _OF_PLAIN_CHOICES):
+    if not (is_object(choice) and _OF_PLAIN_CHOICES.issuperset(choice)):
         return None
     delta = choice.get("delta")
     if choice.get("index") or choice.get("finish_reason") or not is_object(delta):

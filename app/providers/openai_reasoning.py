@@ -13,6 +13,7 @@ from app.providers.wire_json import JsonObject, as_array, as_object, as_text, is
 
 _TEXT_FIELDS = ("reasoning_content", "reasoning", "reasoning_text", "thinking")
 _DETAIL_FIELDS = ("reasoning_details", "thinking_blocks")
+_FIELDS = frozenset({*_TEXT_FIELDS, *_DETAIL_FIELDS})
 _DETAIL_TEXTS = ("text", "summary", "thinking")
 _MOST_LEVELS = 8
 _PLAIN_FIELDS = frozenset({"role", "tool_calls", "function_call", "refusal", *_TEXT_FIELDS})
@@ -20,6 +21,8 @@ _PLAIN_FIELDS = frozenset({"role", "tool_calls", "function_call", "refusal", *_T
 
 def reasoning_in(part: JsonObject) -> str:
     """The reasoning of a delta or message; counted once when it comes in several fields."""
+    if _FIELDS.isdisjoint(part):
+        return ""
     for name in _TEXT_FIELDS:
         if text := as_text(part.get(name)):
             return text

@@ -10,8 +10,9 @@ blank line follows it, and lines that are no field at all are handed on as `stra
 under `text/event-stream`, NDJSON, an HTML page).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 MAX_LINE_BYTES = 8 * 1024 * 1024
 _BOM = b"\xef\xbb\xbf"
@@ -22,8 +23,7 @@ class LineTooLongError(Exception):
     """One line of an event stream, or one event of several lines, is longer than 8 MiB."""
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """A block of an event stream: its data lines, not yet joined, or one stray line."""
 
     lines: tuple[str, ...]
@@ -89,42 +89,39 @@ class EventStream:
         Raises:
             LineTooLongError: A line or an event is longer than 8 MiB.
         """
-        return self._events(self._splitter.feed(piece))
+        return self._events(self._without_mark(self._splitter.feed(piece)))
 
     def close(self) -> Iterator[Event]:
         """The event left open when the stream ended."""
-        return self._events([*self._splitter.close(), b""])
+        return self._events(self._without_mark([*self._splitter.close(), b""]))
 
-    def _events(self, lines: Iterable[bytes]) -> Iterator[Event]:
+    def _without_mark(self, lines: Sequence[bytes]) -> Sequence[bytes]:
+        if not lines or not self._is_first_line:
+            return lines
+        self._is_first_line = False
+        return [lines[0].removeprefix(_BOM), *lines[1:]]
+
+    def _events(self, lines: Sequence[bytes]) -> Iterator[Event]:
         for raw in lines:
-            line = self._decoded(raw)
+            line = raw.decode("utf-8", "replace")
             if not line:
-                yield from self._dispatch()
-            elif line[0] != ":":
-                yield from self._read(line)
+                if self._data:
+                    yield Event(tuple(self._data), self._name)
+                self._data, self._data_characters, self._name = [], 0, None
+            elif line[0] != ":" and not self._takes(line):
+                yield Event((line,), is_stray=True)
 
-    def _decoded(self, raw: bytes) -> str:
-        if self._is_first_line:
-            self._is_first_line = False
-            raw = raw.removeprefix(_BOM)
-        return raw.decode("utf-8", "replace")
-
-    def _read(self, line: str) -> Iterator[Event]:
+    def _takes(self, line: str) -> bool:
+        """Keep what a field says; whether the line is one."""
         name, _, value = line.partition(":")
         if name == "data":
             self._keep(value.removeprefix(" "))
         elif name == "event":
             self._name = value.strip()
-        elif name not in _FIELDS:
-            yield Event((line,), is_stray=True)
+        return name in _FIELDS
 
     def _keep(self, data: str) -> None:
         self._data.append(data)
         self._data_characters += len(data) + 1
         if self._data_characters > MAX_LINE_BYTES:
             raise LineTooLongError
-
-    def _dispatch(self) -> Iterator[Event]:
-        if self._data:
-            yield Event(tuple(self._data), self._name)
-        self._data, self._data_characters, self._name = [], 0, None
