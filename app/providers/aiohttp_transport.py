@@ -11,12 +11,13 @@ connection; only when that was a new one is there anything to tell.
 """
 
 import asyncio
+import socket
 import ssl
 from collections.abc import AsyncIterator, Generator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
-from types import SimpleNamespace
 
 import aiohttp
 import httpx
@@ -70,11 +71,14 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
         session = self._session or self._opened()
         while True:
             way = _Way()
+            _way.set(way)
             began = _now()
             try:
-                return await _sent(session, request, way)
+                return await _sent(session, request)
+            except aiohttp.ClientConnectorError:
+                raise  # there was no connection
             except _HUNG_UP:
-                if not way.is_old or _now() - began > _STALE_WITHIN_SECONDS:
+                if way.is_new or _now() - began > _STALE_WITHIN_SECONDS:
                     raise
 
     @override
@@ -86,9 +90,11 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
         """The session, made where its event loop runs."""
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
-                limit=self._max_connections, keepalive_timeout=_IDLE_SECONDS, ssl=self.tls
+                limit=self._max_connections,
+                keepalive_timeout=_IDLE_SECONDS,
+                ssl=self.tls,
+                socket_factory=_new_socket,
             ),
-            trace_configs=[_noticing_old_connections()],
             proxy=self._proxy,
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
@@ -102,33 +108,32 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
 class _Way:
     """The connection that a request goes by."""
 
-    is_old: bool = False
-    """It has served before, and was idle."""
+    is_new: bool = False
+    """A socket was made for it; otherwise it has served before, and was idle."""
 
 
-def _noticing_old_connections() -> aiohttp.TraceConfig:
-    tracing = aiohttp.TraceConfig()
-
-    async def is_reused(_session: object, sending: SimpleNamespace, _what: object) -> None:
-        way: _Way = sending.trace_request_ctx
-        way.is_old = True
-
-    tracing.on_connection_reuseconn.append(is_reused)
-    return tracing
+_way: ContextVar[_Way] = ContextVar("_way")
+"""Of the request that is being sent in this context."""
 
 
-async def _sent(
-    session: aiohttp.ClientSession, request: httpx.Request, way: _Way
-) -> aiohttp.ClientResponse:
+def _new_socket(address: tuple[int, int, int, str, tuple[object, ...]]) -> socket.socket:
+    _way.get().is_new = True
+    family, kind, protocol, _, _ = address
+    return socket.socket(family, kind, protocol)
+
+
+async def _sent(session: aiohttp.ClientSession, request: httpx.Request) -> aiohttp.ClientResponse:
+    encoding = request.headers.encoding
     seconds = request.extensions.get("timeout", {}).get("connect")
     return await session.request(
         request.method,
         URL(str(request.url), encoded=True),
-        headers=CIMultiDict(request.headers.multi_items()),
-        data=request.content,
+        headers=CIMultiDict(
+            (name.decode(encoding), value.decode(encoding)) for name, value in request.headers.raw
+        ),
+        data=await request.aread(),
         allow_redirects=False,
         timeout=aiohttp.ClientTimeout(total=None, connect=seconds),
-        trace_request_ctx=way,
     )
 
 
@@ -146,7 +151,7 @@ class _Body(httpx.AsyncByteStream):
     @override
     async def __aiter__(self) -> AsyncIterator[bytes]:
         with _as_httpx(self._request):
-            async for piece in self._response.content.iter_any():
+            while piece := await self._response.content.readany():
                 yield piece
 
     @override

@@ -125,9 +125,10 @@ class Clock:
     def _due(self) -> tuple[float, type[ProviderTimeoutError]]:
         total = self.started_at + self.timeouts.total_seconds
         if self.has_begun:
-            return min((total, TotalTimeout), (_now() + self.idle_seconds, IdleTimeout), key=_at)
-        first = self.started_at + self.timeouts.first_byte_seconds
-        return min((total, TotalTimeout), (first, FirstByteTimeout), key=_at)
+            due, error = _now() + self.idle_seconds, IdleTimeout
+        else:
+            due, error = self.started_at + self.timeouts.first_byte_seconds, FirstByteTimeout
+        return (due, error) if due < total else (total, TotalTimeout)
 
 
 @dataclass(slots=True)
@@ -178,13 +179,22 @@ async def exchange(
     """
     clock = Clock.started(timeouts)
     response = await clock.bounded(client.carry(request))
-    pieces = response.aiter_bytes()
+    pieces = _pieces_of(response)
     try:
         yield Reply(response.status_code, response.headers, pieces, clock)
     finally:
         if isinstance(pieces, AsyncGenerator):
             await pieces.aclose()
         await response.aclose()
+
+
+def _pieces_of(response: httpx.Response) -> AsyncIterator[bytes]:
+    """The body as it is, past httpx where there is nothing to unpack: nearly always."""
+    if "content-encoding" not in response.headers and isinstance(
+        response.stream, httpx.AsyncByteStream
+    ):
+        return aiter(response.stream)
+    return response.aiter_bytes()
 
 
 def post(
@@ -197,17 +207,13 @@ def post(
     request = httpx.Request(
         "POST",
         address.copy_with(userinfo=b"") if address.userinfo else address,
-        headers=_ALWAYS | dict(headers),
-        content=content,
+        headers={**_ALWAYS, **headers},
+        stream=httpx.ByteStream(content),  # as `content` it would be looked into
         extensions={"timeout": {"connect": timeouts.connect_seconds}},
     )
     if address.userinfo:
         next(httpx.BasicAuth(address.username, address.password).auth_flow(request))
     return request
-
-
-def _at(limit: tuple[float, type[ProviderTimeoutError]]) -> float:
-    return limit[0]
 
 
 def _now() -> float:

@@ -90,6 +90,15 @@ async def test_a_new_connection_that_is_closed_without_an_answer_is_a_failure(
     assert len(server.requests) == 1
 
 
+async def test_a_server_whose_name_nobody_knows_is_a_failure_at_once(http: HttpClient) -> None:
+    too_long = ".".join(["models"] * 50)
+
+    async with asyncio.timeout(5):
+        failure = await failure_of(_chat(http, f"http://{too_long}/v1"), a_request())
+
+    assert (failure.type, failure.exception_type) == (FailureType.UNAVAILABLE, "ConnectError")
+
+
 async def test_closing_the_client_closes_its_connections() -> None:
     async with staying(whole(CHUNK, END)) as server:
         async with new_client() as http:
