@@ -16,7 +16,7 @@ from app.ports.fault_points import (
     MID_TEXT,
     reached,
 )
-from app.providers.answer_reading import AnswerReading, Delta, Outcome
+from app.providers.answer_reading import AnswerReading, Delta, Outcome, joined
 from app.providers.failures import (
     Evidence,
     classify,
@@ -87,7 +87,7 @@ async def _deltas(reply: Reply, reading: AnswerReading) -> AsyncGenerator[Delta,
         if is_first:
             await reached(FIRST_BYTE)
         is_first = False
-        for delta in reading.feed(piece):
+        for delta in joined(reading.feed(piece)):
             yield delta
             await reached(MID_TEXT)
         if reading.is_whole and not was_whole:
@@ -110,4 +110,5 @@ def _ending(reading: AnswerReading, maker: str) -> ModelEvent:
         return _broken(outcome.failure, outcome)
     if outcome.answer.stop_reason is StopReason.INTERRUPTED:
         return _broken(interrupted(outcome.answer.raw_stop), outcome)
-    return replace(outcome.answer, opaque=sealed(outcome.reading.to_return, maker))
+    opaque = sealed(outcome.reading.to_return, maker)
+    return replace(outcome.answer, opaque=opaque) if opaque else outcome.answer

@@ -4,8 +4,10 @@ What a chunk means is the affair of a builder, one for each wire (`openai_answer
 `anthropic_answer`). Live calls, recorded ones and `turnkeeper wires parse` are read by this code.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import attrgetter
 from typing import Literal, Protocol, TypeAlias
 
 from app.ports import ReasoningDelta, TextDelta
@@ -20,11 +22,19 @@ from app.turn.transcript import ModelAnswer
 Delta: TypeAlias = TextDelta | ReasoningDelta
 Failure: TypeAlias = ModelFailure | RequestRefused
 
+_text_of: Callable[[Delta], str] = attrgetter("text")
+
 _TOO_LONG = (LineTooLongError, AnswerTooLongError, TooManyCallsError)
 _HEARTBEATS = ("ping", "heartbeat", "keepalive", "keep-alive")
 _ALL_IS_WELL = (0, "0", 200, "200")
 _ERROR_KEYS = frozenset({"error", "x_groq", "base_resp"})
-_ERROR_TEXT_KEYS = ("message", "detail", "error_msg", "error_message", "msg", "errors")
+_TEXT_KEYS = frozenset({"message", "detail", "error_msg", "error_message", "msg", "errors"})
+
+
+def joined(deltas: Iterable[Delta]) -> Iterator[Delta]:
+    """The same with neighbours of one kind as one: what comes together is shown together."""
+    for kind, run in groupby(deltas, key=type):
+        yield kind(text="".join(map(_text_of, run)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +186,7 @@ class AnswerReading:
 
     def _is_error(self, chunk: JsonObject) -> bool:
         """Whether an object in a 200 answer is a failure, as providers put it there."""
-        return has_error(chunk) or (not self._builder.recognises(chunk) and complains(chunk))
+        return has_error(chunk) or (complains(chunk) and not self._builder.recognises(chunk))
 
     def _classified(self, where: Literal["response", "stream"], body: object) -> Failure:
         return classify(Evidence(where=where, status=200, body=body, provider=self.provider))
@@ -198,10 +208,10 @@ def has_error(chunk: JsonObject) -> bool:
         return True
     if not _ERROR_KEYS.isdisjoint(chunk) and _states_error(chunk):
         return True
-    return any(  # OpenRouter
-        is_object(choice) and is_object(choice.get("error"))
-        for choice in as_array(chunk.get("choices"))
-    )
+    for choice in as_array(chunk.get("choices")):
+        if is_object(choice) and is_object(choice.get("error")):  # OpenRouter
+            return True
+    return False
 
 
 def _states_error(chunk: JsonObject) -> bool:
@@ -213,8 +223,10 @@ def _states_error(chunk: JsonObject) -> bool:
 
 
 def complains(chunk: JsonObject) -> bool:
-    """Whether an object that is no chunk has a text for us, and not that all is well."""
-    return not _is_fine(chunk) and any(map(as_text, map(chunk.get, _ERROR_TEXT_KEYS)))
+    """Whether an object has a text for us that is not that all is well; a chunk may have one."""
+    if _TEXT_KEYS.isdisjoint(chunk) or _is_fine(chunk):
+        return False
+    return any(as_text(chunk.get(key)) for key in _TEXT_KEYS)
 
 
 def _says_something(error: object) -> bool:

@@ -125,10 +125,12 @@ class Clock:
     def _due(self) -> tuple[float, type[ProviderTimeoutError]]:
         total = self.started_at + self.timeouts.total_seconds
         if self.has_begun:
-            due, error = _now() + self.idle_seconds, IdleTimeout
+            due = _now() + self.idle_seconds
         else:
-            due, error = self.started_at + self.timeouts.first_byte_seconds, FirstByteTimeout
-        return (due, error) if due < total else (total, TotalTimeout)
+            due = self.started_at + self.timeouts.first_byte_seconds
+        if total <= due:
+            return total, TotalTimeout
+        return due, IdleTimeout if self.has_begun else FirstByteTimeout
 
 
 @dataclass(slots=True)

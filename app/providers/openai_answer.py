@@ -71,14 +71,13 @@ class OpenAiAnswer:
 
     def _read(self, chunk: JsonObject) -> Iterator[Delta]:
         chunk = _from_ollama(chunk) if is_object(chunk.get("message")) else chunk
-        self._usage.take(as_object(chunk.get("usage")))
-        self._usage.take(as_object(as_object(chunk.get("x_groq")).get("usage")))
+        self._usage.take_from(chunk)
+        self._usage.take_from(as_object(chunk.get("x_groq")))
         had_choice, is_whole_message = self._has_choice, False
-        for entry in as_array(chunk.get("choices")):
-            choice = as_object(entry)
+        for choice in filter(is_object, as_array(chunk.get("choices"))):
             is_whole_message |= "message" in choice and "delta" not in choice
-            if is_object(entry) and not choice.get("index"):
-                self._usage.take(as_object(choice.get("usage")))
+            if not choice.get("index"):
+                self._usage.take_from(choice)
                 if not self.is_done:
                     yield from self._add_choice(choice, had_choice=had_choice)
         # A whole message is an end, with a stop value or without.
@@ -150,7 +149,8 @@ class OpenAiAnswer:
             yield from self._shown([("reasoning", text)], from_tags=False)
 
     def _add_calls(self, part: JsonObject) -> None:
-        self._count(self._calls.add(part.get("tool_calls")))
+        if "tool_calls" in part:
+            self._count(self._calls.add(part["tool_calls"]))
         legacy = part.get("function_call")
         if is_object(legacy):
             self._count(self._calls.add([{"function": legacy}]))

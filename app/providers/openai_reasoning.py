@@ -114,5 +114,7 @@ def _texts(value: object, levels: int = _MOST_LEVELS) -> str:
 
 def is_thought(part: JsonObject) -> bool:
     """Whether the content is reasoning, which Gemini says beside it."""
+    if "extra_content" not in part:
+        return False
     google = as_object(as_object(part.get("extra_content")).get("google"))
     return google.get("thought") is True

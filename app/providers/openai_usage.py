@@ -27,9 +27,14 @@ class UsageFigures:
     reasoning: int | None = None
     total: int | None = None
 
+    def take_from(self, holder: JsonObject) -> None:
+        """Take the usage that an object holds, if it does: nearly no chunk has any."""
+        if "usage" in holder:
+            self.take(as_object(holder["usage"]))
+
     def take(self, usage: JsonObject) -> None:
         """Overwrite what this usage object states, keep the rest."""
-        if not usage:  # nearly every chunk
+        if not usage:
             return
         self.prompt = _newest(self.prompt, usage, "prompt_tokens", "input_tokens")
         self.completion = _newest(self.completion, usage, "completion_tokens", "output_tokens")

@@ -27,7 +27,7 @@ class ThinkTags:
 
     def feed(self, text: str) -> list[Part]:
         """What is known to be text or reasoning now; a possible half of a tag is held back."""
-        if self._state == "text":  # as at nearly every call
+        if self._state == "text" and not self._held:  # as at nearly every call
             return [("text", text)] if text else []
         self._held += text
         if self._state == "start":

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from app.ports import ModelEvent
+from app.providers.answer_reading import AnswerReading
 from app.providers.http import HttpClient
+from app.providers.openai_answer import OpenAiAnswer
 from app.providers.openai_chat import OpenAiChat
 from app.providers.wire_json import JsonObject, as_array, as_object, as_text
 from app.turn.failures import FailureType, ModelFailure, TokenLimitPhase
@@ -70,11 +72,14 @@ async def test_a_streamed_answer_is_read_as_it_was_written(
     assert answer.usage == _usage(name)
 
 
-async def test_the_words_come_one_by_one(http: HttpClient) -> None:
-    events = await _replayed(http, "answer")
+def test_each_word_is_shown_as_soon_as_its_line_has_come() -> None:
+    reading = AnswerReading(OpenAiAnswer())
+    lines = [line for line in _recorded("answer").splitlines() if line.startswith(b"data: ")]
 
-    assert len(events) > 5
-    assert text_of(events) == _written("answer")
+    shown = [text_of(list(reading.feed(line + b"\n\n"))) for line in lines]
+
+    assert sum(bool(text) for text in shown) > 5
+    assert "".join(shown) == _written("answer")
 
 
 async def test_a_prompt_longer_than_the_window_is_a_token_limit(http: HttpClient) -> None:

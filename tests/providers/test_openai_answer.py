@@ -1,14 +1,16 @@
 """What becomes of an OpenAI-compatible body, beyond the recorded cases."""
 
 import json
+from collections.abc import Sequence
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.ports import TextDelta
+from app.ports import ReasoningDelta, TextDelta
 from app.providers import openai_answer
-from app.providers.answer_reading import AnswerReading
+from app.providers.answer_reading import AnswerReading, Delta, joined
 from app.providers.openai_answer import OpenAiAnswer
 from app.turn.failures import FailureType, ModelFailure, RequestRefused
 from app.turn.transcript import StopReason, Usage
@@ -217,6 +219,24 @@ def test_any_json_in_the_stream_is_read_without_an_error(values: list[object]) -
 @given(st.lists(st.binary(max_size=40), max_size=8))
 def test_any_bytes_are_read_without_an_error(pieces: list[bytes]) -> None:
     assert outcome_of(*pieces).answer.stop_reason is not StopReason.OTHER
+
+
+# --- What is shown -------------------------------------------------------------------------------
+
+_DELTAS = st.builds(TextDelta, text=st.text()) | st.builds(ReasoningDelta, text=st.text())
+
+
+@given(st.lists(_DELTAS))
+def test_neighbours_of_one_kind_are_shown_as_one_in_the_same_order(deltas: list[Delta]) -> None:
+    shown = list(joined(deltas))
+
+    kinds = [type(delta) for delta in shown]
+    assert all(one is not other for one, other in pairwise(kinds))
+    assert _characters(shown) == _characters(deltas)
+
+
+def _characters(deltas: Sequence[Delta]) -> list[tuple[type[Delta], str]]:
+    return [(type(delta), character) for delta in deltas for character in delta.text]
 
 
 # --- Chunks that bring text alone ----------------------------------------------------------------

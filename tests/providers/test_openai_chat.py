@@ -20,6 +20,7 @@ from tests.providers.asking import (
     text_of,
     user,
 )
+from tests.providers.raw_server import sending, whole
 from tests.support.provider import RunningProvider
 
 QUICK = Timeouts(connect_seconds=2, first_byte_seconds=0.05, idle_seconds=0.05, total_seconds=5)
@@ -141,7 +142,7 @@ async def test_an_answer_streams_and_ends_as_a_whole(
 
     events = await events_of(_chat(http, provider.base_url), a_request())
 
-    assert sum(isinstance(event, TextDelta) for event in events) == 3
+    assert all(isinstance(event, TextDelta) for event in events[:-1])
     assert text_of(events) == "Hello there"
     assert events[-1] == ModelAnswer(
         text="Hello there",
@@ -149,6 +150,13 @@ async def test_an_answer_streams_and_ends_as_a_whole(
         raw_stop="stop",
         usage=Usage(input_tokens=5, output_tokens=2),
     )
+
+
+async def test_text_that_comes_together_is_shown_together(http: HttpClient) -> None:
+    async with sending(whole(CHUNK, CHUNK, END)) as server:
+        events = await events_of(_chat(http, server.base_url), a_request())
+
+    assert events[:-1] == [TextDelta(text="HiHi")]
 
 
 async def test_a_round_of_tools_is_asked_for_and_its_results_are_sent_back(
