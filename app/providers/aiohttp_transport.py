@@ -1,9 +1,9 @@
 """httpx's way to the network, by aiohttp: its parser and its buffers cost a third (ADR 0022).
 
-httpx keeps what it is named for here: requests, responses, errors by kind. Below it a session of
-aiohttp holds the connections. What aiohttp would do by itself is switched off: it follows nothing,
-unpacks nothing, keeps no cookies, believes no environment, and has no time limit but the one until
-a connection stands; `exchange` bounds the rest.
+Its errors are httpx's, and whoever brings a request of httpx finds the transport it knows. Below it
+a session of aiohttp holds the connections. What aiohttp would do by itself is switched off: it
+follows nothing, unpacks nothing, keeps no cookies, believes no environment, and has no time limit
+but the one until a connection stands; `exchange` bounds the rest.
 
 The case that surprised us: a server may close an idle connection at the very moment at which a
 request goes out on it. That is no failure of the model, so the request is sent once more on another
@@ -13,17 +13,19 @@ connection; only when that was a new one is there anything to tell.
 import asyncio
 import socket
 import ssl
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncGenerator, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import aiohttp
 import httpx
 from multidict import CIMultiDict
 from typing_extensions import override
 from yarl import URL
+
+from app.providers.carrying import Answered, Sending
 
 _LONGEST_HEADER_BYTES = 64 * 1024
 _IDLE_SECONDS = 4.0
@@ -57,16 +59,30 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
 
     @override
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        with _as_httpx(request):
-            response = await self._answered(request)
-        return httpx.Response(
-            response.status,
-            headers=response.raw_headers,
-            stream=_Body(response, request),
-            request=request,
+        answered = await self.carry(
+            Sending(
+                method=request.method,
+                address=str(request.url),
+                headers=CIMultiDict(request.headers.multi_items()),
+                content=await request.aread(),
+                connect_seconds=request.extensions.get("timeout", {}).get("connect"),
+            )
+        )
+        return answered.as_httpx(request)
+
+    async def carry(self, sending: Sending) -> Answered:
+        """Send the request, as `Carrier` says."""
+        with _as_httpx(sending):
+            response = await self._answered(sending)
+        return Answered(
+            status=response.status,
+            raw_headers=response.raw_headers,
+            is_packed="content-encoding" in response.headers,
+            body=_body_of(response, sending),
+            close=partial(_close, response),
         )
 
-    async def _answered(self, request: httpx.Request) -> aiohttp.ClientResponse:
+    async def _answered(self, sending: Sending) -> aiohttp.ClientResponse:
         """Each turn of the loop uses up an idle connection that is no more, so it ends."""
         session = self._session or self._opened()
         while True:
@@ -74,7 +90,7 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
             _way.set(way)
             began = _now()
             try:
-                return await _sent(session, request)
+                return await _sent(session, sending)
             except aiohttp.ClientConnectorError:
                 raise  # there was no connection
             except _HUNG_UP:
@@ -122,18 +138,14 @@ def _new_socket(address: tuple[int, int, int, str, tuple[object, ...]]) -> socke
     return socket.socket(family, kind, protocol)
 
 
-async def _sent(session: aiohttp.ClientSession, request: httpx.Request) -> aiohttp.ClientResponse:
-    encoding = request.headers.encoding
-    seconds = request.extensions.get("timeout", {}).get("connect")
+async def _sent(session: aiohttp.ClientSession, sending: Sending) -> aiohttp.ClientResponse:
     return await session.request(
-        request.method,
-        URL(str(request.url), encoded=True),
-        headers=CIMultiDict(
-            (name.decode(encoding), value.decode(encoding)) for name, value in request.headers.raw
-        ),
-        data=await request.aread(),
+        sending.method,
+        URL(sending.address, encoded=True),
+        headers=sending.headers,
+        data=sending.content,
         allow_redirects=False,
-        timeout=aiohttp.ClientTimeout(total=None, connect=seconds),
+        timeout=aiohttp.ClientTimeout(total=None, connect=sending.connect_seconds),
     )
 
 
@@ -141,34 +153,35 @@ def _now() -> float:
     return asyncio.get_running_loop().time()
 
 
-class _Body(httpx.AsyncByteStream):
-    """A body as it comes; closed before its end, it closes the connection."""
+async def _body_of(
+    response: aiohttp.ClientResponse, sending: Sending
+) -> AsyncGenerator[bytes, None]:
+    with _as_httpx(sending):
+        while piece := await response.content.readany():
+            yield piece
 
-    def __init__(self, response: aiohttp.ClientResponse, request: httpx.Request) -> None:
-        self._response = response
-        self._request = request
 
-    @override
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        with _as_httpx(self._request):
-            while piece := await self._response.content.readany():
-                yield piece
-
-    @override
-    async def aclose(self) -> None:
-        self._response.close()  # which is nothing where the body was read to its end
+async def _close(response: aiohttp.ClientResponse) -> None:
+    response.close()  # which is nothing where the body was read to its end
 
 
 @contextmanager
-def _as_httpx(request: httpx.Request) -> Generator[None, None, None]:
+def _as_httpx(sending: Sending) -> Generator[None, None, None]:
+    """Errors are httpx's, and know whom the request went to."""
     try:
         yield
     except (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError) as error:
         raise httpx.UnsupportedProtocol(
-            "the address is none that can be asked", request=request
+            "the address is none that can be asked", request=_request_of(sending)
         ) from error
     except (aiohttp.ClientError, OSError, ValueError) as error:
-        raise _kind_of(error)(str(error) or type(error).__name__, request=request) from error
+        raise _kind_of(error)(
+            str(error) or type(error).__name__, request=_request_of(sending)
+        ) from error
+
+
+def _request_of(sending: Sending) -> httpx.Request:
+    return httpx.Request(sending.method, sending.address)
 
 
 def _kind_of(error: Exception) -> type[httpx.TransportError]:

@@ -17,6 +17,7 @@ from app.ports.fault_points import (
     reached,
 )
 from app.providers.answer_reading import AnswerReading, Delta, Outcome, joined
+from app.providers.carrying import Sending
 from app.providers.failures import (
     Evidence,
     classify,
@@ -35,7 +36,7 @@ _BROKEN = (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, ProviderTimeout
 
 async def call(
     http: HttpClient,
-    request: Callable[[], httpx.Request],
+    request: Callable[[], Sending],
     timeouts: Timeouts,
     reading: AnswerReading,
     *,

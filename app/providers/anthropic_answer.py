@@ -76,7 +76,7 @@ class AnthropicAnswer:
     def add(self, chunk: JsonObject) -> Iterator[Delta]:
         """Take one event, yield what it adds for a reader."""
         for holder in (chunk, as_object(chunk.get("message")), as_object(chunk.get("delta"))):
-            self._figures.take(as_object(holder.get("usage")))
+            self._figures.take_from(holder)
         if not self.is_done:
             yield from self._take(as_text(chunk.get("type")) or _type_by_shape(chunk), chunk)
 

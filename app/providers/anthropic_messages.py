@@ -11,7 +11,8 @@ from app.providers.answer_call import call
 from app.providers.answer_reading import AnswerReading
 from app.providers.anthropic_answer import AnthropicAnswer
 from app.providers.anthropic_request import request_body
-from app.providers.http import HttpClient, Timeouts, post
+from app.providers.carrying import Sending
+from app.providers.http import Address, HttpClient, Timeouts, address_of, post
 
 API_VERSION = "2023-06-01"
 
@@ -42,7 +43,7 @@ class AnthropicMessages:
     def _maker(self, request: ModelRequest) -> str:
         return f"anthropic_messages {self.provider} {request.model}"
 
-    def _request(self, request: ModelRequest) -> httpx.Request:
+    def _request(self, request: ModelRequest) -> Sending:
         key = {"x-api-key": self.api_key} if self.api_key else {}
         return post(
             _address(self.base_url),
@@ -53,6 +54,7 @@ class AnthropicMessages:
 
 
 @lru_cache
-def _address(base_url: str) -> httpx.URL:
+def _address(base_url: str) -> Address:
     url = httpx.URL(base_url)
-    return url.copy_with(path=url.path.rstrip("/").removesuffix("/v1") + "/v1/messages")
+    path = url.path.rstrip("/").removesuffix("/v1") + "/v1/messages"
+    return address_of(url.copy_with(path=path))

@@ -20,6 +20,11 @@ class AnthropicFigures:
     output: int | None = None
     reasoning: int | None = None
 
+    def take_from(self, holder: JsonObject) -> None:
+        """Take the usage that an object holds, if it does: nearly no event has any."""
+        if "usage" in holder:
+            self.take(as_object(holder["usage"]))
+
     def take(self, usage: JsonObject) -> None:
         """Overwrite what this usage object states, keep the rest."""
         details = as_object(usage.get("output_tokens_details"))

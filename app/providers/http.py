@@ -7,13 +7,14 @@ needs a proxy names it, so that a key never travels through a host nobody chose 
 import asyncio
 import contextlib
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Awaitable, Mapping
+from dataclasses import dataclass, field
 from typing import Self, TypeVar
 
 import httpx
 
 from app.providers.aiohttp_transport import AiohttpTransport
+from app.providers.carrying import Answered, Carrier, OverHttpx, Sending
 
 MAX_ERROR_BYTES = 256 * 1024
 """How much of an error's body is read."""
@@ -30,22 +31,16 @@ _T = TypeVar("_T")
 
 
 class HttpClient(httpx.AsyncClient):
-    """httpx's client, with a way past what a model call has no use for.
+    """httpx's client, with a way past what a model call has no use for: its `carrier`.
 
     Cookies, redirects, authentication in rounds and hooks cost more than sending itself.
     """
 
     def __init__(self, transport: httpx.AsyncBaseTransport) -> None:
         super().__init__(transport=transport, trust_env=False)
-        self._carrier = transport
-
-    async def carry(self, request: httpx.Request) -> httpx.Response:
-        """Send the request as it is; the caller reads the response's stream and closes it.
-
-        Raises:
-            httpx.TransportError: it could not be sent, or no answer came.
-        """
-        return await self._carrier.handle_async_request(request)
+        self.carrier: Carrier = (
+            transport if isinstance(transport, AiohttpTransport) else OverHttpx(transport)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,10 +132,17 @@ class Clock:
 class Reply:
     """An answer whose head has come and whose body is still coming."""
 
-    status: int
-    headers: httpx.Headers
-    _pieces: AsyncIterator[bytes]
+    _answered: Answered
+    _pieces: AsyncGenerator[bytes, None]
     _clock: Clock
+
+    @property
+    def status(self) -> int:
+        return self._answered.status
+
+    @property
+    def headers(self) -> httpx.Headers:
+        return httpx.Headers([*self._answered.raw_headers])
 
     async def next_piece(self) -> bytes | None:
         """More of the body, decoded, as it comes; `None` at its end.
@@ -171,7 +173,7 @@ class Reply:
 
 @contextlib.asynccontextmanager
 async def exchange(
-    client: HttpClient, request: httpx.Request, timeouts: Timeouts
+    client: HttpClient, request: Sending, timeouts: Timeouts
 ) -> AsyncGenerator[Reply, None]:
     """Send the request and hand out the reply; leaving closes the connection, or gives it back.
 
@@ -180,42 +182,46 @@ async def exchange(
         httpx.HTTPError: The request could not be sent, or the connection broke.
     """
     clock = Clock.started(timeouts)
-    response = await clock.bounded(client.carry(request))
-    pieces = _pieces_of(response)
+    answered = await clock.bounded(client.carrier.carry(request))
+    pieces = answered.pieces()
     try:
-        yield Reply(response.status_code, response.headers, pieces, clock)
+        yield Reply(answered, pieces, clock)
     finally:
-        if isinstance(pieces, AsyncGenerator):
-            await pieces.aclose()
-        await response.aclose()
+        await pieces.aclose()
+        await answered.close()
 
 
-def _pieces_of(response: httpx.Response) -> AsyncIterator[bytes]:
-    """The body as it is, past httpx where there is nothing to unpack: nearly always."""
-    if "content-encoding" not in response.headers and isinstance(
-        response.stream, httpx.AsyncByteStream
-    ):
-        return aiter(response.stream)
-    return response.aiter_bytes()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """Where requests go."""
+
+    url: str
+    authorization: Mapping[str, str] = field(repr=False)
+    """A name and a password that stood in it, as a header; mostly nothing."""
+
+
+def address_of(url: httpx.URL) -> Address:
+    """The address as it is asked."""
+    if not url.userinfo:
+        return Address(url=str(url), authorization={})
+    signed = httpx.Request("POST", url)
+    next(httpx.BasicAuth(url.username, url.password).auth_flow(signed))
+    return Address(
+        url=str(url.copy_with(userinfo=b"")),
+        authorization={"authorization": signed.headers["authorization"]},
+    )
 
 
 def post(
-    address: httpx.URL, headers: Mapping[str, str], content: bytes, timeouts: Timeouts
-) -> httpx.Request:
-    """A request for `exchange`, which bounds all waiting but that for a connection.
-
-    A name and a password in the address go out as its `Authorization`.
-    """
-    request = httpx.Request(
-        "POST",
-        address.copy_with(userinfo=b"") if address.userinfo else address,
-        headers={**_ALWAYS, **headers},
-        stream=httpx.ByteStream(content),  # as `content` it would be looked into
-        extensions={"timeout": {"connect": timeouts.connect_seconds}},
+    address: Address, headers: Mapping[str, str], content: bytes, timeouts: Timeouts
+) -> Sending:
+    """A request for `exchange`, which bounds all waiting but that for a connection."""
+    return Sending(
+        address=address.url,
+        headers={**_ALWAYS, **headers, **address.authorization},
+        content=content,
+        connect_seconds=timeouts.connect_seconds,
     )
-    if address.userinfo:
-        next(httpx.BasicAuth(address.username, address.password).auth_flow(request))
-    return request
 
 
 def _now() -> float:

@@ -14,7 +14,8 @@ import orjson
 from app.ports import ModelEvent, ModelRequest
 from app.providers.answer_call import call
 from app.providers.answer_reading import AnswerReading
-from app.providers.http import HttpClient, Timeouts, post
+from app.providers.carrying import Sending
+from app.providers.http import Address, HttpClient, Timeouts, address_of, post
 from app.providers.last_word import to_be_answered
 from app.providers.openai_answer import OpenAiAnswer
 from app.providers.openai_messages import as_sent
@@ -52,7 +53,7 @@ class OpenAiChat:
     def _maker(self, request: ModelRequest) -> str:
         return f"openai_chat {self.provider} {request.model}"
 
-    def _request(self, request: ModelRequest) -> httpx.Request:
+    def _request(self, request: ModelRequest) -> Sending:
         headers = {"authorization": f"Bearer {self.api_key}"} if self.api_key else {}
         return post(_address(self.base_url), headers, self.request_body(request), self.timeouts)
 
@@ -97,9 +98,9 @@ class OpenAiChat:
 
 
 @lru_cache
-def _address(base_url: str) -> httpx.URL:
+def _address(base_url: str) -> Address:
     url = httpx.URL(base_url)
-    return url.copy_with(path=url.path.rstrip("/") + "/chat/completions")
+    return address_of(url.copy_with(path=url.path.rstrip("/") + "/chat/completions"))
 
 
 def _tools(tools: Sequence[ToolSpec]) -> list[bytes]:

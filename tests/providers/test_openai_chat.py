@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from app.ports import ModelRequest, TextDelta
-from app.providers.http import HttpClient, Timeouts, new_client
+from app.providers.http import HttpClient, Timeouts, address_of, new_client, post
 from app.providers.openai_chat import OpenAiChat
 from app.turn.agent import ToolSpec
 from app.turn.transcript import ModelAnswer, StopReason, Usage
@@ -121,6 +121,14 @@ def test_the_key_is_not_in_the_representation_of_a_client() -> None:
     client = OpenAiChat(http=new_client(), base_url="u", api_key="sk-secret")
 
     assert "sk-secret" not in repr(client)
+
+
+def test_neither_the_key_nor_the_prompt_is_in_the_representation_of_a_request() -> None:
+    address = address_of(httpx.URL("https://who:why@models.test/v1"))
+    request = post(address, {"authorization": "Bearer sk-secret"}, b"a prompt", Timeouts())
+
+    assert "models.test" in repr(request)
+    assert not [word for word in ("who", "why", "sk-secret", "prompt") if word in repr(request)]
 
 
 # --- What comes back -----------------------------------------------------------------------------

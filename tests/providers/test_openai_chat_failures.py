@@ -100,6 +100,7 @@ async def test_a_stream_cut_before_its_end_is_an_outage_to_retry(
     assert (failure.type, failure.retryable) == (FailureType.UNAVAILABLE, True)
     assert failure.exception_type == "RemoteProtocolError"
     assert failure.http_status == 200
+    assert failure.message.endswith("(127.0.0.1)"), "it is said who was asked"
 
 
 async def test_a_stream_that_just_ends_is_an_outage_too(http: HttpClient) -> None:
@@ -170,6 +171,7 @@ async def test_a_refused_connection_is_an_outage_to_retry(http: HttpClient) -> N
 
     assert (failure.type, failure.retryable) == (FailureType.UNAVAILABLE, True)
     assert (failure.exception_type, failure.http_status) == ("ConnectError", 0)
+    assert failure.message.endswith("(127.0.0.1)"), "it is said who was asked"
 
 
 @pytest.mark.parametrize("base_url", ["nonsense", "ftp://127.0.0.1/v1", "http://[::1"])
