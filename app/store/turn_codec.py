@@ -6,7 +6,6 @@ the journal is read.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, fields
 from typing import Annotated, Any, TypeVar
 
 import orjson
@@ -14,12 +13,12 @@ import structlog
 from pydantic import Field, TypeAdapter, ValidationError
 
 from app.ports import TurnNotReadable
+from app.store.plain_json import said_by, written
 from app.store.pool import Row
-from app.turn.counters import Counters
 from app.turn.events import Event
 from app.turn.failures import ModelFailure
 from app.turn.state import Turn
-from app.turn.transcript import Message, Usage
+from app.turn.transcript import Message
 
 Made = TypeVar("Made")
 
@@ -30,7 +29,7 @@ _EVENTS: TypeAdapter[tuple[Event, ...]] = TypeAdapter(
     tuple[Annotated[Event, Field(discriminator="type")], ...]
 )
 _FAILURE = TypeAdapter(ModelFailure)
-_ELSEWHERE = {"identity": True, "version": True, "created_at": True}
+_ELSEWHERE = ("identity", "version", "created_at")
 _MESSAGE_FIELD = {
     "MESSAGE_ADDED": "message",
     "MODEL_COMPLETED": "message",
@@ -50,28 +49,10 @@ def encode_turn(turn: Turn) -> str:
 
     The body is written anew with every change: what it leaves out is not written either.
     """
-    left_out = _as_ever(turn, _TURN_DEFAULTS) | _ELSEWHERE
-    for name, defaults in _NESTED_DEFAULTS.items():
-        if name not in left_out:
-            left_out[name] = _as_ever(getattr(turn, name), defaults)
-    return _TURN.dump_json(turn, exclude=left_out).decode()
-
-
-def _as_ever(value: object, defaults: Mapping[str, object]) -> dict[str, Any]:
-    """The fields that hold their defaults, in the form in which they are excluded."""
-    return {name: True for name, held in defaults.items() if getattr(value, name) == held}
-
-
-def _defaults(kind: type[Any]) -> Mapping[str, object]:
-    return {
-        field.name: field.default if field.default_factory is MISSING else field.default_factory()
-        for field in fields(kind)
-        if field.default is not MISSING or field.default_factory is not MISSING
-    }
-
-
-_TURN_DEFAULTS = _defaults(Turn)
-_NESTED_DEFAULTS = {"counters": _defaults(Counters), "usage": _defaults(Usage)}
+    said = said_by(turn)
+    for name in _ELSEWHERE:
+        del said[name]
+    return written(said).decode()
 
 
 def decode_turn(row: Mapping[str, Any]) -> Turn:
@@ -115,7 +96,14 @@ TURN_COLUMNS = (
 
 
 def encode_events(events: Sequence[Event]) -> str:
-    return _EVENTS.dump_json(tuple(events), exclude={"__all__": {"message", "result"}}).decode()
+    return written([_without_message(event) for event in events]).decode()
+
+
+def _without_message(event: Event) -> dict[str, object]:
+    said = said_by(event)
+    if event.type in _MESSAGE_FIELD:
+        said.pop(_MESSAGE_FIELD[event.type], None)
+    return said
 
 
 def positions_in(encoded: str) -> set[int]:
@@ -138,7 +126,7 @@ def decode_events(encoded: str, messages: Mapping[int, Message]) -> tuple[Event,
 
 
 def encode_failure(failure: ModelFailure) -> str:
-    return _FAILURE.dump_json(failure).decode()
+    return written(failure).decode()
 
 
 def decode_failure(body: str) -> ModelFailure:

@@ -12,13 +12,21 @@ from pydantic import TypeAdapter
 from app.ports import TurnNotReadable
 from app.store.message_codec import EncodedMessage, decode, encode
 from app.store.turn_codec import decode_events, decode_turn, encode_events, encode_turn
-from app.turn.events import Event, ModelCompleted, ModelStopped
-from app.turn.ids import AttemptId
+from app.turn.events import Event, ModelCompleted, ModelStopped, ToolCompleted
+from app.turn.ids import AttemptId, CallId
 from app.turn.journal import added_message
 from app.turn.state import Turn
 from app.turn.states import CallingModel
-from app.turn.transcript import UNFINISHED, AssistantMessage, Message, StopReason, UserMessage
-from tests.support.turns import QUOTA, Told
+from app.turn.transcript import (
+    UNFINISHED,
+    AssistantMessage,
+    Message,
+    Outcome,
+    StopReason,
+    ToolResult,
+    UserMessage,
+)
+from tests.support.turns import QUOTA, Told, a_call, an_answer
 
 # Text as it can come: U+0000 included; halves of a pair are refused at the edge.
 st.register_type_strategy(str, st.text(st.characters(exclude_categories=["Cs"]), max_size=12))
@@ -26,6 +34,9 @@ st.register_type_strategy(int, st.integers(0, 2**31 - 1))
 st.register_type_strategy(float, st.floats(0, 1e9))
 st.register_type_strategy(datetime, st.datetimes(timezones=st.just(UTC)))
 st.register_type_strategy(timedelta, st.timedeltas(timedelta(0), timedelta(days=400)))
+
+ANY_TURN = TypeAdapter(Turn)
+ANY_EVENTS = TypeAdapter(tuple[Event, ...])
 
 
 def _is_storable(message: Message) -> bool:
@@ -70,6 +81,15 @@ def test_the_events_of_a_commit_come_back_as_they_were(events: list[Event]) -> N
     assert decode_events(encode_events(kept), added) == tuple(kept)
 
 
+@given(events_of_a_commit)
+def test_events_whose_row_says_everything_are_read_as_well(events: list[Event]) -> None:
+    added = dict(pair for event in events if (pair := added_message(event)) is not None)
+    kept = tuple(event for event in events if _is_in(added, event))
+    spelt_out = ANY_EVENTS.dump_json(kept, exclude={"__all__": {"message", "result"}})
+
+    assert decode_events(spelt_out.decode(), added) == kept
+
+
 def _is_in(messages: dict[int, Message], event: Event) -> bool:
     """Whether the event's message is the one that stands at its position."""
     added = added_message(event)
@@ -83,7 +103,7 @@ def test_a_turn_comes_back_as_it_was(turn: Turn) -> None:
 
 @given(st.from_type(Turn))
 def test_a_turn_whose_body_says_everything_is_read_as_well(turn: Turn) -> None:
-    spelt_out = TypeAdapter(Turn).dump_json(turn, exclude={"identity", "version", "created_at"})
+    spelt_out = ANY_TURN.dump_json(turn, exclude={"identity", "version", "created_at"})
 
     assert decode_turn(_row(turn, spelt_out.decode())) == turn
 
@@ -107,6 +127,33 @@ def test_what_a_turn_has_not_met_is_not_written_down_with_every_change() -> None
 
     assert said.keys() == {"state", "next_position", "counters", "is_taken_up"}
     assert said["counters"] == {"steps": 1, "model_attempts": 1}
+
+
+def test_what_a_call_has_not_met_is_not_written_down_either() -> None:
+    turn = Told().begun().answered(an_answer("", a_call("A"))).turn
+    (call,) = orjson.loads(encode_turn(turn))["state"]["calls"]
+
+    assert call == {
+        "call_id": "A",
+        "tool_name": "look_up",
+        "effect": "reads",
+        "position": 2,
+        "attempt": 1,
+        "in_flight": True,
+    }
+
+
+def test_an_event_says_only_what_is_not_so_anyway() -> None:
+    result = ToolResult(
+        call_id=CallId("A"), tool_name="look", outcome=Outcome.COMPLETED, content="x"
+    )
+    completed = ToolCompleted(position=3, result=result)
+
+    (plain,) = orjson.loads(encode_events([completed]))
+    (told,) = orjson.loads(encode_events([replace(completed, known_by="person")]))
+
+    assert plain == {"type": "TOOL_COMPLETED", "position": 3}
+    assert told == {**plain, "known_by": "person"}
 
 
 def test_a_message_of_a_role_this_code_does_not_know_is_not_guessed_at() -> None:
