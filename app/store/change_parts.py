@@ -40,8 +40,10 @@ class Part:
 def composed(parts: Iterable[Part | None]) -> tuple[Statement, Mapping[str, object]]:
     """The statement of these parts, and its arguments by name; it gives the turn's new version."""
     given = [part for part in parts if part is not None]
-    values = {name: value for part in given for name, value in part.values.items()}
-    return _statement(tuple(part.sql for part in given)), values
+    values: dict[str, object] = {}
+    for part in given:
+        values |= part.values
+    return _statement(tuple([part.sql for part in given])), values
 
 
 @lru_cache(maxsize=256)
@@ -53,17 +55,18 @@ def consequences(
     commit: Commit, added: Added, command: Command | None, *, before: Turn | None
 ) -> Iterable[Part | None]:
     """What must be true together with the turn's new state; `before` is what an audit row names."""
-    yield Part(_JOURNAL, {"at": commit.at, "events": encode_events(commit.events)})
-    yield _messages(_SAID, added, "said") if added else None
-    yield _failures(commit.events)
-    yield _part(_INTERRUPTED, interruption_values(commit))
-    yield _part(_SPENT, attempt_values(commit))
-    yield _part(KEEP_WAITS, wait_values(commit))
-    yield _part(KEEP_SUMMARY, summary_values(commit))
-    if command is not None:
-        yield _received(command)
-        yield _kept(command.kept)
-        yield _audited(command, before)
+    parts = (
+        Part(_JOURNAL, {"at": commit.at, "events": encode_events(commit.events)}),
+        _said(added),
+        _failures(commit.events),
+        _part(_INTERRUPTED, interruption_values(commit)),
+        _part(_SPENT, attempt_values(commit)),
+        _part(KEEP_WAITS, wait_values(commit)),
+        _part(KEEP_SUMMARY, summary_values(commit)),
+    )
+    if command is None:
+        return parts
+    return (*parts, _received(command), _kept(command.kept), _audited(command, before))
 
 
 def _part(sql: str, values: Mapping[str, object] | None) -> Part | None:
@@ -83,25 +86,45 @@ _KEPT = f"kept AS ({keep_reply('moved')})"
 # --- Messages ------------------------------------------------------------------------------------
 
 
-def _insert_messages(source: str, turn_id: str, named: str) -> str:
+_TYPE_OF = {
+    "position": "int",
+    "role": "text",
+    "message_id": "text",
+    "call_id": "text",
+    "body": "text",
+    "meta": "text",
+}
+"""What a change says of a message, with the types of its columns."""
+
+
+def _insert_messages(source: str, turn_id: str, given: str) -> str:
     return f"""
     INSERT INTO messages (tenant_id, conversation_id, position, turn_id, role, message_id,
                           call_id, body, meta, created_at)
     SELECT tenant_id, conversation_id, m.position, {turn_id}, m.role, m.message_id,
            m.call_id, m.body, m.meta, clock_timestamp()
-    FROM {source}, unnest(CAST(:{named}_position AS int[]), CAST(:{named}_role AS text[]),
-                          CAST(:{named}_message_id AS text[]), CAST(:{named}_call_id AS text[]),
-                          CAST(:{named}_body AS text[]), CAST(:{named}_meta AS text[]))
-         AS m (position, role, message_id, call_id, body, meta)
+    FROM {source}, {given} AS m ({", ".join(_TYPE_OF)})
 """
+
+
+def _several(named: str) -> str:
+    lists = (f"CAST(:{named}_{name} AS {kind}[])" for name, kind in _TYPE_OF.items())
+    return f"unnest({', '.join(lists)})"
+
+
+def _one(named: str) -> str:
+    """Most changes add one message, and six lists of one cost more than what is in them."""
+    fields = (f"CAST(:{named}_{name} AS {kind})" for name, kind in _TYPE_OF.items())
+    return f"(VALUES ({', '.join(fields)}))"
 
 
 def bring(source: str) -> str:
     """The part of a statement that adds messages of no turn to the conversation of `source`."""
-    return _insert_messages(source, "NULL", "brought")
+    return _insert_messages(source, "NULL", _several("brought"))
 
 
-_SAID = f"said AS ({_insert_messages('moved', 'turn_id', 'said')})"
+_SAID = f"said AS ({_insert_messages('moved', 'turn_id', _several('said'))})"
+_SAID_ONE = f"said AS ({_insert_messages('moved', 'turn_id', _one('said'))})"
 _BROUGHT = f"brought AS ({bring('moved')})"
 
 
@@ -113,20 +136,33 @@ def brought(history: Sequence[Message]) -> Part | None:
 def brought_values(history: Sequence[Message]) -> Mapping[str, object]:
     """The arguments of what `bring` gives."""
     placed = [(place, encode(message)) for place, message in enumerate(history)]
-    return _message_values(placed, "brought")
+    return _lists(placed, "brought")
 
 
 def added_by(events: Sequence[Event]) -> Added:
     """The messages that the events add."""
-    pairs = (added_message(event) for event in events)
+    pairs = [added_message(event) for event in events]
     return [(pair[0], encode(pair[1])) for pair in pairs if pair is not None]
 
 
-def _messages(sql: str, added: Added, named: str) -> Part:
-    return Part(sql, _message_values(added, named))
+def _said(added: Added) -> Part | None:
+    if not added:
+        return None
+    if len(added) > 1:
+        return Part(_SAID, _lists(added, "said"))
+    ((position, message),) = added
+    values: Mapping[str, object] = {
+        "said_position": position,
+        "said_role": message.role,
+        "said_message_id": message.message_id,
+        "said_call_id": message.call_id,
+        "said_body": message.body,
+        "said_meta": message.meta,
+    }
+    return Part(_SAID_ONE, values)
 
 
-def _message_values(added: Added, named: str) -> Mapping[str, object]:
+def _lists(added: Added, named: str) -> Mapping[str, object]:
     messages = [message for _, message in added]
     return {
         f"{named}_position": [position for position, _ in added],
@@ -152,9 +188,9 @@ failed AS (
 
 
 def _failures(events: Sequence[Event]) -> Part | None:
-    records = [event.record for event in events if isinstance(event, ModelFailed)]
-    if not records:
+    if ModelFailed not in map(type, events):
         return None
+    records = [event.record for event in events if isinstance(event, ModelFailed)]
     values: Mapping[str, object] = {
         "failed_id": [r.failure_id for r in records],
         "failed_type": [r.failure.type for r in records],
@@ -262,7 +298,7 @@ handed_on AS (
     WHERE (r.tenant_id, r.conversation_id) = (opened.tenant_id, opened.conversation_id)
       AND r.message_id = ANY(CAST(:next_message_ids AS text[]))
 )"""
-_NEXT_SAID = f"next_said AS ({_insert_messages('opened', 'turn_id', 'next_said')})"
+_NEXT_SAID = f"next_said AS ({_insert_messages('opened', 'turn_id', _several('next_said'))})"
 
 
 def successor(opened: Opened | None) -> Iterable[Part]:
@@ -282,7 +318,7 @@ def successor(opened: Opened | None) -> Iterable[Part]:
         "next_message_ids": [*(m.message_id for _, m in added), *_waiting(turn)],
     }
     yield Part(_OPENED, values)
-    yield _messages(_NEXT_SAID, added, "next_said")
+    yield Part(_NEXT_SAID, _lists(added, "next_said"))
 
 
 def _waiting(turn: Turn) -> Sequence[str]:

@@ -5,6 +5,7 @@ in the list: rounds in the order they were asked for, calls as their round decla
 """
 
 from collections.abc import Mapping, Sequence
+from typing import get_args
 
 from app.ports import Commit, InterruptedCall
 from app.store.pool import Database, Row
@@ -17,6 +18,9 @@ SELECT position, call_id, tool_name, outcome, reason, suspension_type, source_me
        interrupted_at
 FROM tool_interruptions WHERE turn_id = $1 AND position > $2 ORDER BY position LIMIT $3
 """
+
+
+_INTERRUPTIONS = frozenset(get_args(Interruption))
 
 
 def keep_interruptions(source: str) -> str:
@@ -35,9 +39,9 @@ def keep_interruptions(source: str) -> str:
 
 def interruption_values(commit: Commit) -> Mapping[str, object] | None:
     """The arguments of `keep_interruptions`, by name; `None` when no call was interrupted."""
-    closed = [event for event in commit.events if isinstance(event, Interruption)]
-    if not closed:
+    if _INTERRUPTIONS.isdisjoint(map(type, commit.events)):
         return None
+    closed = [event for event in commit.events if isinstance(event, Interruption)]
     return {
         "closed_while": commit.before.suspension_type,
         "closed_position": [event.position for event in closed],

@@ -29,7 +29,7 @@ def written(value: object) -> bytes:
 
 def said_by(value: object) -> dict[str, object]:
     """The fields of a dataclass that hold anything but their defaults, as they are."""
-    form = _form(type(value))
+    form = _form(type(value))  # type: ignore[arg-type]  # mypy: its instances could be unhashable
     held = zip(form.names, form.values(value), form.defaults, strict=True)
     return {name: it for name, it, default in held if it is not default and it != default}
 

@@ -18,7 +18,7 @@ from app.store.statements import Statement
 from app.turn.ids import ActorId, TenantId
 
 KEPT_DAYS = 30
-_KEY_CONSTRAINT = "idempotency_keys_pkey"
+KEY_CONSTRAINT = "idempotency_keys_pkey"
 _FORGOTTEN_AT_ONCE = 1_000
 
 # A key that is past its time is as good as unused, whether it has been cleared away or not.
@@ -110,7 +110,7 @@ def taken_keys() -> Generator[None, None, None]:
     try:
         yield
     except asyncpg.UniqueViolationError as error:
-        if getattr(error, "constraint_name", None) == _KEY_CONSTRAINT:
+        if getattr(error, "constraint_name", None) == KEY_CONSTRAINT:
             raise KeyTaken from error
         raise
 

@@ -25,11 +25,12 @@ class Signal:
         self._event.set()
 
     async def wait(self, timeout_seconds: float) -> bool:
-        try:
-            async with asyncio.timeout(timeout_seconds):
-                await self._event.wait()
-        except TimeoutError:
-            return True
+        if not self._event.is_set():
+            try:
+                async with asyncio.timeout(timeout_seconds):
+                    await self._event.wait()
+            except TimeoutError:
+                return True
         self._event.clear()
         was_set, self._is_set = self._is_set, False
         return was_set

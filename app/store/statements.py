@@ -25,4 +25,4 @@ class Statement:
         Raises:
             KeyError: an argument of the statement has no value.
         """
-        return tuple(values[name] for name in self._names)
+        return tuple([values[name] for name in self._names])

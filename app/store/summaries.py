@@ -68,4 +68,6 @@ def summary_of(commit: Commit) -> tuple[HistoryMessage, ...]:
 
 
 def _summary_in(events: Sequence[Event]) -> ContextCompacted | None:
-    return next((event for event in events if isinstance(event, ContextCompacted)), None)
+    if ContextCompacted not in map(type, events):
+        return None
+    return next(event for event in events if isinstance(event, ContextCompacted))

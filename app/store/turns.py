@@ -16,6 +16,7 @@ from app.ports import (
     HistoryMessage,
     InterruptedCall,
     JournalRow,
+    KeyTaken,
     MessageTaken,
     OutcomeUnknown,
     Scope,
@@ -35,7 +36,7 @@ from app.store.message_rows import (
     history_message,
 )
 from app.store.pool import Database, Row
-from app.store.replies import taken_keys
+from app.store.replies import KEY_CONSTRAINT
 from app.store.statements import Statement
 from app.store.summaries import summary_of
 from app.store.turn_codec import (
@@ -53,8 +54,11 @@ from app.turn.states import Completed
 from app.turn.status import Status
 from app.turn.transcript import AssistantMessage, Message
 
-_MESSAGE_IDS = "received_pkey"
-"""The constraint that takes a message id once."""
+_REFUSED_BY: Mapping[str | None, type[Exception]] = {
+    "received_pkey": MessageTaken,
+    KEY_CONSTRAINT: KeyTaken,
+}
+"""What it means that a row is there already, where that is not another change of the turn."""
 
 JOURNAL = """
 SELECT sequence, occurred_at, events FROM turn_events
@@ -93,11 +97,10 @@ class PostgresTurns:
     async def _write(self, statement: Statement, values: Mapping[str, object]) -> bool:
         """Whether a row was changed."""
         try:
-            with taken_keys():
-                found = await self._database.value(statement.sql, *statement.arguments(values))
+            found = await self._database.value(statement.sql, *statement.arguments(values))
         except asyncpg.UniqueViolationError as error:
-            taken = getattr(error, "constraint_name", None) == _MESSAGE_IDS
-            raise (MessageTaken if taken else VersionConflict)(str(error)) from error
+            refused = _REFUSED_BY.get(getattr(error, "constraint_name", None), VersionConflict)
+            raise refused(str(error)) from error
         except StoreUnavailable as error:
             raise OutcomeUnknown(str(error)) from error
         return found is not None

@@ -58,6 +58,8 @@ returned AS (
 def wait_columns(turn: Turn) -> Mapping[str, object]:
     """What the turn's row says of its waits, by name."""
     waits = waited_for(turn)
+    if not waits:
+        return _WAITS_FOR_NOTHING
     return {
         "waiting_since": min((wait.requested_at for wait in waits), default=None),
         "wait_expires_at": turn.expires_at,
@@ -65,12 +67,28 @@ def wait_columns(turn: Turn) -> Mapping[str, object]:
     }
 
 
+_WAITS_FOR_NOTHING: Mapping[str, object] = {
+    "waiting_since": None,
+    "wait_expires_at": None,
+    "waits_for": None,
+}
+
+
 def wait_values(commit: Commit) -> Mapping[str, object] | None:
     """The arguments of `KEEP_WAITS`, by name; `None` when there is nothing to keep."""
+    if not _is_about_waits(commit):
+        return None
     values = {**_approved(commit), **_dispatched(commit), **_returned(commit)}
     if not any(values.values()):
         return None
     return {**values, "dispatched_by": commit.after.identity.agent_id}
+
+
+def _is_about_waits(commit: Commit) -> bool:
+    """Whether a call waits before or behind the commit, or somebody decides about one within it."""
+    calls = (*commit.before.open_calls, *commit.after.open_calls)
+    is_waiting = [call for call in calls if call.wait is not None]
+    return bool(is_waiting) or ToolApprovalDecided in map(type, commit.events)
 
 
 def _approved(commit: Commit) -> Mapping[str, list[object]]:
