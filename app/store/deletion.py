@@ -3,13 +3,16 @@
 The tables are asked which of them hold something of a conversation or of a turn, so a new one is
 not forgotten. The audit is left alone: it holds ids and no content.
 
-Races it survives. A turn that begins, or writes, while this statement runs leaves rows that the
-statement has not seen; then the foreign keys refuse it as a whole, and the caller looks again.
+Races it survives. A turn that writes meanwhile leaves rows that this statement does not see: the
+statement waits for the turn's row, finds it at another version than it sees otherwise, and leaves
+everything alone. Of a turn that begins meanwhile it sees nothing; the foreign key from the turn to
+its conversation refuses the statement as a whole. Either way the caller looks again.
 """
 
 from collections.abc import Iterator
 
 import asyncpg
+from sqlalchemy import Table
 from sqlmodel import SQLModel
 
 from app.ports import AuditEntry
@@ -26,7 +29,7 @@ async def delete_conversation(
     """Whether the conversation is gone: not so while it has a turn that has not ended."""
     try:
         gone = await database.value(
-            _DELETE,
+            DELETE,
             audit.tenant_id,
             conversation_id,
             audit.actor_id,
@@ -34,7 +37,7 @@ async def delete_conversation(
             audit.request_id,
         )
     except asyncpg.ForeignKeyViolationError:
-        return False  # something of it was written at this moment
+        return False  # a turn of it began at this moment
     return bool(gone)
 
 
@@ -43,7 +46,7 @@ def _deletions() -> Iterator[str]:
     for table in reversed(SQLModel.metadata.sorted_tables):
         if table.name == _STAYS:
             continue
-        if "conversation_id" in table.columns:
+        if _begins_an_index(table, "tenant_id", "conversation_id"):
             yield (
                 f"deleted_{table.name} AS (DELETE FROM {table.name} x USING ended "
                 "WHERE x.tenant_id = $1 AND x.conversation_id = $2 RETURNING 1)"
@@ -55,6 +58,12 @@ def _deletions() -> Iterator[str]:
             )
 
 
+def _begins_an_index(table: Table, *names: str) -> bool:
+    """Whether rows are found by these columns, without reading those of all conversations."""
+    keys = [table.primary_key.columns, *(index.columns for index in table.indexes)]
+    return any(tuple(column.name for column in key)[: len(names)] == names for key in keys)
+
+
 _OF_SEVERAL = r"""
 deleted_replies_of_several AS (
     DELETE FROM idempotency_keys x USING ended
@@ -64,11 +73,17 @@ deleted_replies_of_several AS (
 """
 """Replies to keyed claims: one of them may hold calls of several conversations, and names none."""
 
-_DELETE = f"""
+DELETE = f"""
 WITH turns_of_it AS (
-    SELECT turn_id, status FROM turns WHERE tenant_id = $1 AND conversation_id = $2 FOR UPDATE
+    SELECT turn_id, version, status FROM turns
+    WHERE tenant_id = $1 AND conversation_id = $2 FOR UPDATE
 ),
-ended AS (SELECT WHERE NOT EXISTS (SELECT FROM turns_of_it WHERE {NOT_TERMINAL})),
+seen AS (SELECT turn_id, version FROM turns WHERE tenant_id = $1 AND conversation_id = $2),
+ended AS (
+    SELECT WHERE NOT EXISTS (SELECT FROM turns_of_it WHERE {NOT_TERMINAL})
+             AND NOT EXISTS (SELECT turn_id, version FROM turns_of_it
+                             EXCEPT SELECT turn_id, version FROM seen)
+),
 {", ".join(_deletions())},
 {_OF_SEVERAL},
 audited AS (

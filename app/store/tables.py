@@ -5,6 +5,8 @@ Rules that hold here and nowhere else:
 - one turn at work per conversation: a partial unique index, not a check in code;
 - a message's place in its conversation, and a message id, are taken once: primary keys;
 - ids are opaque text, and every table that a person's request reads carries the tenant;
+- what every round or message writes to has no foreign key to its turn: it is written by the
+  statement that changes the turn, and goes by the one that deletes it (ADR 0037);
 - JSON that is only carried, never searched, is `text`: it may hold U+0000 and is not parsed.
 """
 
@@ -144,7 +146,6 @@ class JournalEntryRow(SQLModel, table=True):
     """The events of one commit. `sequence` is the last one's, the turn's version from then on."""
 
     __tablename__ = "turn_events"
-    __table_args__: ClassVar = (ForeignKeyConstraint(["turn_id"], ["turns.turn_id"]),)
 
     turn_id: str = _text(primary_key=True)
     sequence: int = Field(primary_key=True)
@@ -156,7 +157,6 @@ class MessageRow(SQLModel, table=True):
     """The transcript of a conversation; append-only, hidden parts included."""
 
     __tablename__ = "messages"
-    __table_args__: ClassVar = (ForeignKeyConstraint(["turn_id"], ["turns.turn_id"]),)
 
     tenant_id: str = _text(primary_key=True)
     conversation_id: str = _text(primary_key=True)
@@ -177,7 +177,6 @@ class ReceivedRow(SQLModel, table=True):
     """Message ids that are taken, for as long as their conversation lives."""
 
     __tablename__ = "received"
-    __table_args__: ClassVar = (ForeignKeyConstraint(["turn_id"], ["turns.turn_id"]),)
 
     tenant_id: str = _text(primary_key=True)
     conversation_id: str = _text(primary_key=True)

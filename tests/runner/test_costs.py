@@ -128,7 +128,7 @@ async def test_ten_tools_that_end_together_cost_two_commits(
     assert len(counter.statements) == 1 + 1 + 2 + 1  # the history, begin, round, end
 
 
-@pytest.mark.parametrize(("result_bytes", "at_most"), [(64, 3_800), (4_096, 8_300)])
+@pytest.mark.parametrize(("result_bytes", "at_most"), [(64, 3_400), (4_096, 8_000)])
 async def test_a_round_writes_as_little_at_the_end_of_a_long_turn_as_at_its_beginning(
     database_dsn: str, settings: Settings, result_bytes: int, at_most: int
 ) -> None:

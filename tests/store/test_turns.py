@@ -17,6 +17,11 @@ from tests.store.stored import ALL, VERSIONS, Stored, a_command, a_commit, an_en
 from tests.support.polling import eventually
 from tests.support.turns import QUOTA, WRITES, a_call
 
+KEPT_WAITING = """
+SELECT count(*) FROM pg_stat_activity
+WHERE datname = current_database() AND wait_event_type = 'Lock'
+"""
+
 
 @pytest.fixture
 def stored(database: Database) -> Stored:
@@ -65,6 +70,27 @@ async def test_no_turn_goes_on_with_a_history_that_was_deleted_meanwhile(stored:
     assert [await stored.count(table) for table in ("conversations", "turns", "messages")] == [
         0
     ] * 3
+
+
+async def test_a_deletion_that_meets_the_end_of_a_turn_leaves_everything_to_the_next_look(
+    stored: Stored,
+) -> None:
+    turn = await stored.a_turn()
+    turn = await stored.tell(turn, begin())
+    conversation = turn.identity.conversation_id
+    async with asyncio.TaskGroup() as tasks, stored.database.together() as ending:
+        await Stored(ending).tell(turn, answered(text="Yes."))
+        entry = an_entry("DELETE_CONVERSATION")
+        deletion = tasks.create_task(stored.conversations.delete(conversation, entry))
+        await eventually(lambda: stored.database.value(KEPT_WAITING))
+    everywhere = ("conversations", "turns", "messages", "turn_events", "model_usage", "received")
+    kept = [await stored.count(table) for table in everywhere]
+    is_gone = await stored.conversations.delete(conversation, an_entry("DELETE_CONVERSATION"))
+
+    assert not deletion.result()
+    assert kept == [1, 1, 2, 3, 1, 1]
+    assert is_gone
+    assert [await stored.count(table) for table in everywhere] == [0] * 6
 
 
 async def test_a_turn_is_read_as_it_was_written(stored: Stored) -> None:
