@@ -43,8 +43,10 @@ UPDATE turns SET claimed_by = 'gone', claim_epoch = claim_epoch + 1,
 WHERE turn_id = $1 AND status = 'RUNNING'
 """
 _UNCLAIMED = """
-UPDATE turns SET claimed_by = NULL, claimed_until = NULL WHERE turn_id = $1 AND claimed_by = 'gone'
+UPDATE turns SET claimed_by = NULL, claimed_until = NULL
+WHERE turn_id = $1 AND claimed_until <= clock_timestamp()
 """
+"""Also one that a request has taken from the dead and let lapse, for workers to take."""
 _CLAIM = """
 UPDATE turns SET claimed_by = $1, claim_epoch = claim_epoch + 1,
                  claimed_until = clock_timestamp() + interval '1 hour'
