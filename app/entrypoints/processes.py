@@ -5,7 +5,6 @@ so the database ends after everything that uses it. A second signal waits for no
 """
 
 import asyncio
-import gc
 import os
 import signal
 import sys
@@ -17,6 +16,7 @@ import uvloop
 
 from app.agents.errors import AgentError
 from app.entrypoints import api, wiring
+from app.entrypoints.collector import collect_seldom
 from app.entrypoints.serving import AddressTakenError, AppNotStartedError, Listener, Server
 from app.http.worker_app import worker_app
 from app.ports.fault_points import SelfHarm, watched_by
@@ -84,7 +84,7 @@ async def serve(settings: Settings) -> None:
                 if settings.worker_concurrency:
                     tasks.create_task(runtime.worker.run(stop))
                 if await server.is_ready():
-                    _spare_what_stays()
+                    collect_seldom()
                     _announce(settings, f"{listener.url}/#login={runtime.login_code}")
             server.require_started()
 
@@ -113,18 +113,9 @@ async def work(settings: Settings) -> None:
                 tasks.create_task(server.serve_until(stop))
                 tasks.create_task(runtime.worker.run(stop))
                 if await server.is_ready():
-                    _spare_what_stays()
+                    collect_seldom()
                     _say(f"Turnkeeper's worker is ready: {listener.url}/livez")
             server.require_started()
-
-
-def _spare_what_stays() -> None:
-    """What the process is made of is not looked through again whenever garbage is collected.
-
-    It is some hundred thousand objects, for whose sake everybody would stand still each time.
-    """
-    gc.collect()
-    gc.freeze()
 
 
 async def _to_its_end(process: Coroutine[None, None, None]) -> None:

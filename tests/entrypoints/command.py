@@ -8,17 +8,18 @@ import sys
 from types import TracebackType
 from typing import Self
 
-_PROGRAM = "from app.entrypoints.cli import main; main()"
 _FOREIGN = re.compile(r"TURNKEEPER_|OPENAI_|DATABASE_URL|PYTHONDONTWRITEBYTECODE")
 
 
 class Command:
     """`turnkeeper` with the given arguments, in an environment that holds no other settings."""
 
+    program = "from app.entrypoints.cli import main; main()"
+
     def __init__(self, *arguments: str, **environment: str) -> None:
         clean = {name: value for name, value in os.environ.items() if not _FOREIGN.match(name)}
         self._process = subprocess.Popen(  # noqa: S603  our own program
-            [sys.executable, "-c", _PROGRAM, *arguments],
+            [sys.executable, "-c", self.program, *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -53,8 +54,12 @@ class Command:
 
     def stop(self) -> int:
         """Asks it to stop in order; its exit status."""
-        self._process.send_signal(signal.SIGTERM)
+        self.interrupt()
         return self.ended()[0]
+
+    def interrupt(self) -> None:
+        """Asks it to stop in order."""
+        self._process.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
         """Ends it as a power cut would."""
