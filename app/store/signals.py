@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 
@@ -25,13 +25,7 @@ class Signal:
         self._event.set()
 
     async def wait(self, timeout_seconds: float) -> bool:
-        if not self._event.is_set():
-            try:
-                async with asyncio.timeout(timeout_seconds):
-                    await self._event.wait()
-            except TimeoutError:
-                return True
-        self._event.clear()
+        await _set(self._event, timeout_seconds, self.set)
         was_set, self._is_set = self._is_set, False
         return was_set
 
@@ -54,15 +48,21 @@ class Runnable:
         self._event.set()
 
     async def wait(self, timeout_seconds: float) -> AbstractSet[TurnId] | None:
-        try:
-            async with asyncio.timeout(timeout_seconds):
-                await self._event.wait()
-        except TimeoutError:
-            return None
-        self._event.clear()
+        await _set(self._event, timeout_seconds, self.look)
         named, self._named = self._named, set()
         is_all, self._is_all = self._is_all, False
         return None if is_all else named
+
+
+async def _set(event: asyncio.Event, within_seconds: float, set_it: Callable[[], None]) -> None:
+    """Until the event is set, which it is by `set_it` when the time is over; clears it."""
+    if not event.is_set():
+        timer = asyncio.get_running_loop().call_later(within_seconds, set_it)
+        try:
+            await event.wait()
+        finally:
+            timer.cancel()
+    event.clear()
 
 
 class Signals:
