@@ -4,8 +4,12 @@ Most turns are followed in the process that drives them, so that their readers n
 database for what was in memory a moment ago. It is kept for turns that somebody follows, and no
 more than the last few commits of each. Whoever misses one, or follows a turn that another process
 drives, finds a gap here and asks the database.
+
+Whoever opens a turn and is answered with its events begins to follow it only when it is stored. So
+a turn that has been opened here has a reader for its first second, whether one comes or not.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -17,11 +21,23 @@ _MOST_KEPT = 16
 
 
 class RecentCommits:
-    """The last commits of the turns that are followed in this process."""
+    """The last commits of the turns that are followed in this process.
 
-    def __init__(self) -> None:
+    Args:
+        opened_seconds: how long whoever opens a turn counts as its reader.
+    """
+
+    def __init__(self, opened_seconds: float = 1.0) -> None:
+        self._opened_seconds = opened_seconds
         self._rows: dict[TurnId, list[JournalRow]] = {}
         self._readers: Counter[TurnId] = Counter()
+
+    def opened(self, commit: Commit) -> None:
+        """A turn begins with this commit: what comes next is remembered for a while at least."""
+        turn_id = commit.after.identity.turn_id
+        self._join(turn_id)
+        asyncio.get_running_loop().call_later(self._opened_seconds, self._leave, turn_id)
+        self.stored(commit)
 
     def stored(self, commit: Commit) -> None:
         """The commit has happened; it is remembered if somebody follows its turn."""
@@ -48,14 +64,20 @@ class RecentCommits:
     @contextmanager
     def followed(self, turn_id: TurnId) -> Generator[None, None, None]:
         """The turn's commits are remembered while the context is open."""
-        self._readers[turn_id] += 1
-        self._rows.setdefault(turn_id, [])
+        self._join(turn_id)
         try:
             yield
         finally:
-            self._readers[turn_id] -= 1
-            if not self._readers[turn_id]:
-                del self._readers[turn_id], self._rows[turn_id]
+            self._leave(turn_id)
+
+    def _join(self, turn_id: TurnId) -> None:
+        self._readers[turn_id] += 1
+        self._rows.setdefault(turn_id, [])
+
+    def _leave(self, turn_id: TurnId) -> None:
+        self._readers[turn_id] -= 1
+        if not self._readers[turn_id]:
+            del self._readers[turn_id], self._rows[turn_id]
 
 
 def _sequence(row: JournalRow) -> int:

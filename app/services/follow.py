@@ -18,7 +18,7 @@ from typing import Self, TypeAlias
 
 import structlog
 
-from app.ports import JournalRow, StoredTurn, StoreUnavailable
+from app.ports import StoredTurn, StoreUnavailable
 from app.services.deps import Services
 from app.services.journals import ROWS_AT_ONCE, Following
 from app.services.reading import Cursor, Followed, Reading
@@ -87,9 +87,10 @@ async def follow(services: Services, stored: StoredTurn, cursor: Cursor, bounds:
             try:
                 if not await bounds.permit.holds():
                     return
-                async with aclosing(follower.news()) as feed:
-                    async for news in feed:
-                        yield news
+                for news in await follower.look():
+                    yield news
+                if follower.may_have_changed:
+                    continue
                 if follower.has_ended or following.is_gone:
                     return
                 if bounds.until_blocked and await follower.is_at_rest():
@@ -156,13 +157,16 @@ class _OneOfSeveral:
                 yield news
 
 
-def news_of(services: Services, stored: StoredTurn, cursor: Cursor) -> Feed:
+async def news_of(services: Services, stored: StoredTurn, cursor: Cursor) -> Feed:
     """What is there behind `cursor` at this moment; it ends without waiting.
 
     Raises:
         StoreUnavailable: the database does not answer.
     """
-    return _Follower.of(services, stored, cursor).news()
+    follower = _Follower.of(services, stored, cursor)
+    while follower.may_have_changed:
+        for news in await follower.look():
+            yield news
 
 
 @dataclass(slots=True, kw_only=True)
@@ -172,6 +176,8 @@ class _Follower:
     services: Services
     turn_id: TurnId
     reading: Reading
+    known: int
+    """A version that the turn has reached for certain."""
     rests_at: int | None
     """A version at which the turn was seen at rest."""
     may_have_changed: bool = True
@@ -185,6 +191,7 @@ class _Follower:
             services=services,
             turn_id=turn.identity.turn_id,
             reading=Reading(cursor, turn.attempt_in_flight),
+            known=turn.version,
             rests_at=None if turn.is_at_work else turn.version,
         )
 
@@ -192,26 +199,32 @@ class _Follower:
     def version(self) -> int:
         return self.reading.cursor.version
 
-    async def news(self) -> Feed:
-        """What is stored behind the cursor, to the end, then what is beyond it in this process."""
-        while self.may_have_changed and not self.has_ended:
-            rows = await self.services.journals.behind(self.turn_id, self.version)
-            for row in rows:
-                if self.reading.lacks_what_is_before(row):
-                    through = await self.services.feeds.pruned_through(self.turn_id)
-                    if snapshot := self.reading.pruned(through, row):
-                        yield snapshot
-                if news := self._stored(row):
-                    yield news
-            self.may_have_changed = len(rows) == ROWS_AT_ONCE
-        answer = self.services.live_text.answer(self.turn_id)
-        if pieces := self.reading.live(answer, self.services.clock):
-            yield pieces
+    async def look(self) -> Sequence[Sequence[Followed]]:
+        """What is stored behind the cursor, then what is beyond it in this process.
 
-    def _stored(self, row: JournalRow) -> Sequence[Followed]:
-        self.has_ended = row.events[-1].type in TERMINAL_TYPES
-        self._was_suspended |= any(isinstance(e, TurnSuspended | TurnPaused) for e in row.events)
-        return self.reading.stored(row)
+        Of what is stored no more than some commits; then it `may_have_changed` still.
+        """
+        found = await self._stored() if self.may_have_changed else []
+        if not self.may_have_changed:
+            answer = self.services.live_text.answer(self.turn_id)
+            if pieces := self.reading.live(answer, self.services.clock):
+                found.append(pieces)
+        return found
+
+    async def _stored(self) -> list[Sequence[Followed]]:
+        rows = await self.services.journals.behind(self.turn_id, self.version, known=self.known)
+        through = 0
+        if self.reading.lacks_something_before(rows):
+            through = await self.services.feeds.pruned_through(self.turn_id)
+        found: list[Sequence[Followed]] = []
+        for row in rows:
+            found += filter(None, (self.reading.pruned(through, row), self.reading.stored(row)))
+            self.has_ended = row.events[-1].type in TERMINAL_TYPES
+            self._was_suspended |= any(
+                isinstance(e, TurnSuspended | TurnPaused) for e in row.events
+            )
+        self.may_have_changed = len(rows) == ROWS_AT_ONCE and not self.has_ended
+        return found
 
     async def is_at_rest(self) -> bool:
         """Whether the reader has everything up to where the turn waits."""

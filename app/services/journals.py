@@ -77,6 +77,11 @@ class Journals:
         """Whether nobody follows anything here."""
         return not self._turns and not self._conversations
 
+    def has_several_readers(self, turn_id: TurnId) -> bool:
+        """Whether what one reader of the turn is sent, another may be sent as well."""
+        subject = self._turns.get(turn_id)
+        return subject is not None and len(subject.wakeups) > 1
+
     @contextmanager
     def followed(self, turn_id: TurnId) -> Generator["Following", None, None]:
         """The turn is looked after while the context is open."""
@@ -112,20 +117,29 @@ class Journals:
             if not subject.wakeups:
                 del subjects[key]
 
-    async def behind(self, turn_id: TurnId, version: int) -> Sequence[JournalRow]:
+    async def behind(
+        self, turn_id: TurnId, version: int, *, known: int = 0
+    ) -> Sequence[JournalRow]:
         """Rows behind a version, oldest first: what this process has just stored, or a look.
 
-        Where both have news, another process's are found at the next wake-up or poll.
+        Where both have news, another process's are found at the next wake-up or poll. But whoever
+        comes later than such a wake-up has not heard it: what this process has stored is enough
+        only up to the version that is `known` to be there, to its reader or from the last poll.
 
         Raises:
             StoreUnavailable: the database does not answer.
         """
-        if at_hand := self.recent.behind(turn_id, version):
+        at_hand = self.recent.behind(turn_id, version)
+        if at_hand and at_hand[-1].sequence >= max(known, self._polled(turn_id)):
             return at_hand
         under_way = self._looks.get((turn_id, version))
         if under_way is not None and (rows := await asyncio.shield(under_way)):
             return rows
         return await asyncio.shield(self._look(turn_id, version))
+
+    def _polled(self, turn_id: TurnId) -> int:
+        subject = self._turns.get(turn_id)
+        return 0 if subject is None else subject.polled or 0
 
     def _look(self, turn_id: TurnId, version: int) -> asyncio.Task[Sequence[JournalRow]]:
         key = turn_id, version

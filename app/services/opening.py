@@ -31,6 +31,7 @@ async def open_turn(
     except OutcomeUnknown:
         if await services.turns.load(turn.identity.turn_id) is None:
             raise
+    services.recent.opened(commit)
     services.wakeups.announce(turn.identity.turn_id, runnable=turn.is_at_work)
     key = conversation_key(conversation.tenant_id, conversation.conversation_id)
     services.wakeups.announce(key, runnable=False)

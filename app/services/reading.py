@@ -79,13 +79,21 @@ class Reading:
     attempt_id: AttemptId | None
     _was_told_of_a_gap: bool = False
 
-    def lacks_what_is_before(self, row: JournalRow) -> bool:
-        """Whether rows are missing between the cursor and this one."""
+    def lacks_something_before(self, rows: Sequence[JournalRow]) -> bool:
+        """Whether rows are missing behind the cursor, or between two of these."""
+        version = self.cursor.version
+        for row in rows:
+            if _first(row) > version + 1:
+                return True
+            version = row.sequence
+        return False
+
+    def _lacks_what_is_before(self, row: JournalRow) -> bool:
         return _first(row) > self.cursor.version + 1
 
     def pruned(self, through: int, row: JournalRow) -> Sequence[Followed]:
-        """A snapshot in place of what was dropped behind the cursor, if something was."""
-        if self.cursor.version >= through:
+        """A snapshot in place of what was dropped between the cursor and a row, if it was."""
+        if self.cursor.version >= through or not self._lacks_what_is_before(row):
             return ()
         self.cursor, self.attempt_id = Cursor(version=through), None
         self._was_told_of_a_gap = True
@@ -94,15 +102,17 @@ class Reading:
 
     def stored(self, row: JournalRow) -> Sequence[Followed]:
         """What of a row behind the cursor the reader does not have."""
-        lacks_text = self.lacks_what_is_before(row) or self._was_told_of_a_gap
-        news = [*_folded_before(self.cursor, row)] if lacks_text else []
-        self._was_told_of_a_gap = False
-        at = news[-1].cursor if news else self.cursor
-        news += _stored_behind(at, row)
-        at = news[-1].cursor if news else self.cursor
-        self.cursor = replace(at, version=row.sequence)
-        for event in row.events:
+        news: list[Followed] = []
+        if self._lacks_what_is_before(row) or self._was_told_of_a_gap:
+            news += _folded_before(self.cursor, row)
+            self._was_told_of_a_gap = False
+            self.cursor = news[-1].cursor if news else self.cursor
+        for sequence, event in enumerate(row.events, start=_first(row)):
             self.attempt_id = _attempt_open_after(event, self.attempt_id)
+            if sequence > self.cursor.version:
+                self.cursor, told = _past(self.cursor, sequence, event)
+                if told is not None:
+                    news.append(_followed(self.cursor, told, row.occurred_at))
         return news
 
     def live(self, answer: OpenAnswer | None, clock: Clock) -> Sequence[Followed]:
@@ -162,15 +172,6 @@ def _offset_of(row: JournalRow, kind: type[_Piece], otherwise: int) -> int:
     return next((event.offset for event in row.events if isinstance(event, kind)), otherwise)
 
 
-def _stored_behind(cursor: Cursor, row: JournalRow) -> Iterator[Followed]:
-    for sequence, event in enumerate(row.events, start=_first(row)):
-        if sequence <= cursor.version:
-            continue
-        cursor, news = _past(cursor, sequence, event)
-        if news is not None:
-            yield _followed(cursor, news, row.occurred_at)
-
-
 def _live_behind(
     cursor: Cursor, answer: OpenAnswer | None, attempt_id: AttemptId | None, clock: Clock
 ) -> Iterator[Followed]:
@@ -185,22 +186,27 @@ def _live_behind(
 
 def _past(cursor: Cursor, sequence: int, event: Event) -> tuple[Cursor, Event | None]:
     """The cursor behind a stored event, and what of the event the reader does not have."""
-    moved = replace(cursor, version=sequence)
     match event:
         case ModelText(offset=offset, text=text):
-            news = text[max(cursor.text - offset, 0) :]
-            start = offset + len(text) - len(news)
-            moved = replace(moved, text=max(cursor.text, offset + len(text)))
-            return moved, replace(event, offset=start, text=news) if news else None
+            end = max(cursor.text, offset + len(text))
+            past = Cursor(version=sequence, text=end, reasoning=cursor.reasoning)
+            return past, _lacked(event, cursor.text)
         case ModelReasoning(offset=offset, text=text):
-            news = text[max(cursor.reasoning - offset, 0) :]
-            start = offset + len(text) - len(news)
-            moved = replace(moved, reasoning=max(cursor.reasoning, offset + len(text)))
-            return moved, replace(event, offset=start, text=news) if news else None
+            end = max(cursor.reasoning, offset + len(text))
+            past = Cursor(version=sequence, text=cursor.text, reasoning=end)
+            return past, _lacked(event, cursor.reasoning)
         case ModelStarted() | ModelCompleted() | StepRecovered() | TurnSuspended() | TurnPaused():
             return Cursor(version=sequence), event  # no answer is open, or another one
         case _:
-            return moved, event
+            return Cursor(version=sequence, text=cursor.text, reasoning=cursor.reasoning), event
+
+
+def _lacked(piece: _Piece, has: int) -> Event | None:
+    """What of a piece a reader lacks that has so many code points."""
+    if has <= piece.offset:
+        return piece if piece.text else None
+    news = piece.text[has - piece.offset :]
+    return replace(piece, offset=has, text=news) if news else None
 
 
 def _beyond(cursor: Cursor, answer: OpenAnswer) -> list[_Piece]:
@@ -217,5 +223,5 @@ def _beyond(cursor: Cursor, answer: OpenAnswer) -> list[_Piece]:
 def _with(cursor: Cursor, piece: _Piece) -> Cursor:
     end = piece.offset + len(piece.text)
     if isinstance(piece, ModelText):
-        return replace(cursor, text=end)
-    return replace(cursor, reasoning=end)
+        return Cursor(version=cursor.version, text=end, reasoning=cursor.reasoning)
+    return Cursor(version=cursor.version, text=cursor.text, reasoning=end)

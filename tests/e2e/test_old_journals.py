@@ -8,9 +8,11 @@ import pytest
 
 from app.store.feeds import PostgresFeeds
 from app.store.pool import connected
+from app.turn.ids import TurnId
 from app.workers.housekeeper import Housekeeper
 from tests.e2e.conftest import Stage
 from tests.e2e.test_event_streams import LONG_ANSWER, LONGEST, SLOW_ANSWER, replica, the_only_turn
+from tests.support.polling import eventually
 from tests.support.postgres import query
 from tests.support.service import Service
 from tests.support.sse_reader import TurnReader, check_reading
@@ -23,7 +25,13 @@ LATER = timedelta(days=30)
 async def tidied(
     stage: Stage, service: Service, *, fold: timedelta = SOON, keep: timedelta | None = None
 ) -> None:
-    """What the housekeeper does once so much time has passed."""
+    """What the housekeeper does once so much time has passed, and the process remembers nothing."""
+    turn_id = TurnId(str(await query(stage.dsn, "SELECT turn_id FROM turns")))
+
+    async def is_forgotten() -> bool:
+        return not service.runtime.services.recent.behind(turn_id, 0)
+
+    await eventually(is_forgotten)
     async with connected(stage.dsn, size=1) as database:
         await Housekeeper(
             upkeep=PostgresFeeds(database),

@@ -1,5 +1,6 @@
 """What a process remembers of the commits it has just made, for those who follow their turns."""
 
+import asyncio
 from random import Random
 
 import pytest
@@ -102,3 +103,36 @@ def test_nothing_is_kept_of_a_turn_that_nobody_follows_any_more(readers: int) ->
         reader.__exit__(None, None, None)
 
     assert sequences(recent, commit, commit.before.version) == []
+
+
+async def test_a_turn_that_was_opened_here_is_remembered_until_its_reader_may_have_come() -> None:
+    first, second, third = commits(3)
+    recent = RecentCommits(opened_seconds=0)
+    recent.opened(first)
+    recent.stored(second)
+    versions = [first.after.version, second.after.version]
+    assert sequences(recent, first, first.before.version) == versions
+
+    with recent.followed(turn_id(first.after)):
+        await its_time_is_over()
+        recent.stored(third)
+
+        assert sequences(recent, first, first.before.version) == [*versions, third.after.version]
+    assert sequences(recent, first, first.before.version) == []
+
+
+async def test_a_turn_that_was_opened_here_and_has_no_reader_is_forgotten() -> None:
+    (commit,) = commits(1)
+    recent = RecentCommits(opened_seconds=0)
+    recent.opened(commit)
+
+    await its_time_is_over()
+
+    assert sequences(recent, commit, commit.before.version) == []
+
+
+async def its_time_is_over() -> None:
+    """Until timers that were set before, for no time at all, have gone off."""
+    is_over = asyncio.Event()
+    asyncio.get_running_loop().call_later(0, is_over.set)
+    await is_over.wait()

@@ -3,11 +3,15 @@
 import asyncio
 from typing import Any
 
-from app.ports import StoredTurn
+import pytest
+
+from app.ports import Commit, StoredTurn
+from app.services.deps import Services
 from app.services.follow import Permit
+from app.turn.evolve import advance
 from app.turn.ids import TurnId
-from tests.http.rig import Rig
-from tests.services.followers import Follower, Process
+from tests.http.rig import Rig, fresh_id
+from tests.services.followers import Follower, Looks, Process
 from tests.support.polling import eventually
 
 
@@ -176,3 +180,75 @@ async def test_readers_are_let_go_when_the_process_stops(rig: Rig) -> None:
         await settled(process)
         process.stopping.set()
         await all_ended(readers)
+
+
+async def queued(rig: Rig, turn: dict[str, Any]) -> int:
+    """The turn's version behind a message that waits for its end."""
+    said = {"content": "later", "whenRunning": "queue"}
+    answer = await rig.post(f"/conversations/{turn['conversationId']}/messages", said)
+    return int(answer.json()["version"])
+
+
+async def remembered(services: Services, before: StoredTurn, version: int) -> None:
+    """As if the process of these services had stored the change to `version` itself."""
+    turn_id = before.turn.identity.turn_id
+    [row] = await services.turns.journal(turn_id, after=version - 1, limit=1)
+    after = advance(before.turn, row.events)
+    commit = Commit(before=before.turn, after=after, events=row.events, at=row.occurred_at)
+    services.recent.stored(commit)
+
+
+async def test_whoever_comes_when_others_have_heard_of_it_has_what_another_process_stored(
+    rig: Rig,
+) -> None:
+    """What this process has stored itself, and remembers, is not all there is then."""
+    turn = await rig.at_work()
+    early = await stored(rig, turn)
+    process = Process.beside(rig.service.runtime.services)
+    async with process.readers(early, 1) as first:
+        services, ours = process.services, await queued(rig, turn)
+        await remembered(services, early, ours)
+        theirs = await queued(rig, turn)
+        await services.journals.poll()
+        await all_have(first, theirs)
+        async with process.readers(early, 1) as second:
+            await all_have(second, theirs)
+
+    assert second[0].versions == first[0].versions == [ours, theirs]
+
+
+async def test_a_reader_who_knows_of_more_than_is_in_memory_is_given_what_is_stored(
+    rig: Rig,
+) -> None:
+    turn = await rig.at_work()
+    early = await stored(rig, turn)
+    process, turn_id = Process.beside(rig.service.runtime.services), TurnId(turn["turnId"])
+    journals = process.services.journals
+    with journals.followed(turn_id):
+        ours = await queued(rig, turn)
+        await remembered(process.services, early, ours)
+        theirs = await queued(rig, turn)
+
+        at_hand = await journals.behind(turn_id, turn["version"], known=ours)
+        looks = process.looks.journal_looks
+        all_of_it = await journals.behind(turn_id, turn["version"], known=theirs)
+
+    assert (looks, [row.sequence for row in at_hand]) == (0, [ours])
+    assert [row.sequence for row in all_of_it] == [ours, theirs]
+
+
+async def test_a_stream_that_begins_with_its_turn_asks_for_nothing_that_was_just_in_memory(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journals = rig.service.runtime.services.journals
+    looks = Looks(journals.turns, journals.feeds)
+    monkeypatch.setattr(journals, "turns", looks)
+
+    answer = await rig.post(
+        f"/conversations/{fresh_id()}/messages",
+        {"content": "hello", "agentId": "clerk"},
+        Accept="text/event-stream",
+    )
+
+    assert "event: TURN_COMPLETED" in answer.text
+    assert looks.journal_looks == 0
