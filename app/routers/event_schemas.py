@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, get_args
 import orjson
 from pydantic.alias_generators import to_camel
 
-from app.http.sse import StreamEvent
+from app.http.sse import frame
 from app.routers.change_event_schemas import changes_data, compaction_data, usage_data
 from app.routers.failure_schemas import failure_output
 from app.routers.message_schemas import content_output, error_output, queued_output
@@ -57,9 +57,9 @@ def snapshot_data(snapshot: Snapshot, turn: TurnOutput) -> dict[str, Any]:
     }
 
 
-def stream_event(said: Envelope, place: str) -> StreamEvent:
+def framed(said: Envelope, place: str) -> bytes:
     """The event as a frame whose id is `place`."""
-    return StreamEvent(id=place, type=said["type"], data=orjson.dumps(said).decode())
+    return frame(place, said["type"], orjson.dumps(said))
 
 
 def event_data(  # noqa: C901, PLR0912 - it only routes

@@ -15,14 +15,15 @@ from app.routers.event_schemas import (
     Envelope,
     envelope,
     event_data,
+    framed,
     snapshot_data,
-    stream_event,
 )
 from app.routers.reader import reader_of
 from app.services.deps import Caller
 from app.services.follow import Bounds, Permit, follow, follow_conversation
 from app.services.found import get_turn
 from app.services.reading import Cursor, Followed, Snapshot
+from app.turn.events import Event
 from app.turn.ids import ConversationId
 
 
@@ -62,7 +63,7 @@ class Streaming:
             bounds = self._bounds(may_read)
             async with aclosing(follow(services, stored, cursor, bounds)) as feed:
                 async for news in feed:
-                    yield [await self._frame(stored, one, str(one.cursor)) for one in news]
+                    yield await self._framed(stored, news)
 
         return event_stream(
             frames(), headers or {}, open_while=self._counted(), when_left=when_left
@@ -80,41 +81,61 @@ class Streaming:
             of = scope.tenant_id, conversation_id
             async with aclosing(follow_conversation(services, of, place, bounds)) as feed:
                 async for stored, news in feed:
-                    number = stored.number
-                    yield [await self._frame(stored, one, f"{number}:{one.cursor}") for one in news]
+                    yield await self._framed(stored, news, f"{stored.number}:")
 
         return event_stream(frames(), {}, open_while=self._counted())
 
     async def written(self, stored: StoredTurn, followed: Followed) -> Envelope:
         """The event as its reader may see it."""
-        identity = stored.turn.identity
-        match followed.event:
-            case Snapshot() as snapshot:
-                now = await get_turn(self.state.services, self.caller, identity.turn_id)
-                resource = await turn_resource(self.state.services, self.caller, now, self.language)
-                return envelope(followed, identity, snapshot_data(snapshot, resource))
-            case event:
-                reader = reader_of(self.state.services, self.caller, self.language)
-                return envelope(followed, identity, event_data(event, reader, identity.turn_id))
+        if isinstance(followed.event, Snapshot):
+            return await self._snapshot(stored, followed, followed.event)
+        return self._event(stored, followed, followed.event)
 
-    async def _frame(self, stored: StoredTurn, followed: Followed, place: str) -> bytes:
+    async def _framed(
+        self, stored: StoredTurn, news: Sequence[Followed], number: str = ""
+    ) -> list[bytes]:
+        """As they are sent, with the turn's `number` in front of their places."""
+        return [
+            framed(await self._snapshot(stored, one, one.event), f"{number}{one.cursor}")
+            if isinstance(one.event, Snapshot)
+            else self._frame(stored, one, one.event, number)
+            for one in news
+        ]
+
+    def _frame(self, stored: StoredTurn, followed: Followed, event: Event, number: str) -> bytes:
         """The event as it is sent, encoded once for all readers that may see the same of it."""
+        turn_id, cursor = stored.turn.identity.turn_id, followed.cursor
+        if not self.state.services.journals.has_several_readers(turn_id):
+            return framed(self._event(stored, followed, event), f"{number}{cursor}")
         key: Hashable = (
-            stored.turn.identity.turn_id,
-            place,
-            followed.event.type,
-            getattr(followed.event, "offset", None),
-            followed.cursor.reasoning,
+            turn_id,
+            number,
+            cursor.version,
+            cursor.text,
+            cursor.reasoning,
+            event.type,
+            getattr(event, "offset", None),
             self.caller.principal.role,
             self.language,
         )
-        frames = self.state.frames
-        if (found := frames.get(key)) is not None:
-            return found
-        frame = stream_event(await self.written(stored, followed), place).frame()
-        if not isinstance(followed.event, Snapshot):
-            frames.keep(key, frame)
+        frame = self.state.frames.get(key)
+        if frame is None:
+            frame = framed(self._event(stored, followed, event), f"{number}{cursor}")
+            self.state.frames.keep(key, frame)
         return frame
+
+    async def _snapshot(
+        self, stored: StoredTurn, followed: Followed, snapshot: Snapshot
+    ) -> Envelope:
+        identity = stored.turn.identity
+        now = await get_turn(self.state.services, self.caller, identity.turn_id)
+        resource = await turn_resource(self.state.services, self.caller, now, self.language)
+        return envelope(followed, identity, snapshot_data(snapshot, resource))
+
+    def _event(self, stored: StoredTurn, followed: Followed, event: Event) -> Envelope:
+        identity = stored.turn.identity
+        reader = reader_of(self.state.services, self.caller, self.language)
+        return envelope(followed, identity, event_data(event, reader, identity.turn_id))
 
     def _counted(self) -> AbstractContextManager[None]:
         return self.state.open_streams.counted(self.caller.principal)

@@ -7,7 +7,7 @@ from typing import Any, get_args
 import orjson
 import pytest
 
-from app.routers.event_schemas import envelope, event_data, stream_event
+from app.routers.event_schemas import envelope, event_data, framed
 from app.routers.reader import Reader
 from app.services.principal import Principal, Role
 from app.services.reading import Cursor, Followed
@@ -99,12 +99,27 @@ def test_the_envelope_is_the_one_on_the_page() -> None:
     followed = Followed(cursor=Cursor(version=6, text=31), event=text, occurred_at=AT, durable=True)
 
     said = envelope(followed, IDENTITY, written(text))
-    sent = stream_event(said, str(followed.cursor))
+    sent = framed(said, str(followed.cursor)).decode()
 
-    frame = f"id: {sent.id}\nevent: {sent.type}\ndata: {sent.data}\n"
-    assert sent.id == "6:31"
-    assert frame in PAGE
-    assert re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE) == list(orjson.loads(sent.data))
+    place, kind, line = sent.removesuffix("\n\n").split("\n")
+    assert (place, kind) == ("id: 6:31", "event: MODEL_TEXT")
+    assert sent.removesuffix("\n") in PAGE
+    fields = list(orjson.loads(line.removeprefix("data: ")))
+    assert re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE) == fields
+
+
+def test_whatever_an_event_says_its_frame_has_three_lines() -> None:
+    ends = "a\rb\nc\r\nd\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029\0e"
+    text = e.ModelText(attempt_id=ATTEMPT, offset=0, text=ends)
+    followed = Followed(cursor=Cursor(version=6), event=text, occurred_at=AT, durable=True)
+
+    sent = framed(envelope(followed, IDENTITY, written(text)), "6")
+
+    assert sent.endswith(b"\n\n")
+    assert b"\r" not in sent
+    assert sent.count(b"\n") == 4
+    line = sent.split(b"\n")[2].removeprefix(b"data: ")
+    assert orjson.loads(line)["data"]["text"] == ends
 
 
 def test_a_type_is_terminal_on_the_page_if_it_is_in_the_code() -> None:
