@@ -7,7 +7,7 @@ of its effect; a refused one has no commit, so its row is written here, before t
 answered.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -79,10 +79,14 @@ class CommandAudit:
             return
         asked = _asked(scope, body)
 
-        async def audited_send(message: Message) -> None:
-            if message["type"] == "http.response.start" and message["status"] >= _REFUSED:
-                await self._record(scope, asked)
+        async def refuse(message: Message) -> None:
+            await self._record(scope, asked)
             await send(message)
+
+        def audited_send(message: Message) -> Awaitable[None]:
+            is_start = message["type"] == "http.response.start"
+            is_refusal = is_start and message["status"] >= _REFUSED
+            return refuse(message) if is_refusal else send(message)
 
         refusal = _forbidden(scope) or _unreadable(scope, body) or _unfit(scope, body, asked)
         await self._pass_on(refusal, body, scope, receive, audited_send)

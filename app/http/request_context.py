@@ -3,6 +3,7 @@
 import re
 import secrets
 import time
+from collections.abc import Awaitable
 from urllib.parse import quote
 
 import structlog
@@ -41,16 +42,19 @@ class RequestContext:
         began = time.monotonic()
         status = 0
 
-        async def send_with_id(message: Message) -> None:
+        async def start_with_id(message: Message) -> None:
             nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                headers = MutableHeaders(scope=message)
-                headers["X-Request-Id"] = request_id
-                headers.setdefault("Cache-Control", "no-store")
-                if scope["method"] != "GET":
-                    await reached(BEFORE_ANSWER)
+            status = message["status"]
+            headers = MutableHeaders(scope=message)
+            headers["X-Request-Id"] = request_id
+            headers.setdefault("Cache-Control", "no-store")
+            if scope["method"] != "GET":
+                await reached(BEFORE_ANSWER)
             await send(message)
+
+        def send_with_id(message: Message) -> Awaitable[None]:
+            is_start = message["type"] == "http.response.start"
+            return start_with_id(message) if is_start else send(message)
 
         try:
             await self._addressed(scope)(scope, receive, send_with_id)
