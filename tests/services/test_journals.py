@@ -198,6 +198,20 @@ async def remembered(services: Services, before: StoredTurn, version: int) -> No
     services.recent.stored(commit)
 
 
+async def test_a_reader_who_is_alone_is_told_from_several(rig: Rig) -> None:
+    """What is encoded for one is kept where there is another to be sent it, and only there."""
+    turn_id = TurnId((await rig.waiting())["turnId"])
+    journals = Process.beside(rig.service.runtime.services).services.journals
+    seen = [journals.has_several_readers(turn_id)]
+    with journals.followed(turn_id):
+        seen.append(journals.has_several_readers(turn_id))
+        with journals.followed(turn_id):
+            seen.append(journals.has_several_readers(turn_id))
+        seen.append(journals.has_several_readers(turn_id))
+
+    assert seen == [False, False, True, False]
+
+
 async def test_whoever_comes_when_others_have_heard_of_it_has_what_another_process_stored(
     rig: Rig,
 ) -> None:
@@ -252,3 +266,10 @@ async def test_a_stream_that_begins_with_its_turn_asks_for_nothing_that_was_just
 
     assert "event: TURN_COMPLETED" in answer.text
     assert looks.journal_looks == 0
+    stored_now = await rig.client.get(f"{answer.headers['Location']}/events")
+    assert frames_without_text(stored_now.text) == frames_without_text(answer.text)
+
+
+def frames_without_text(stream: str) -> list[str]:
+    """What a stream has sent but the answer's text, which comes in other pieces live."""
+    return [frame for frame in stream.split("\n\n") if "event: MODEL_TEXT" not in frame]
