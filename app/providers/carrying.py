@@ -40,7 +40,7 @@ class Answered:
     """Closes the connection where the body has not been read to its end."""
 
     def pieces(self) -> AsyncGenerator[bytes, None]:
-        """The body unpacked, which it nearly always is."""
+        """The body, unpacked where it came packed."""
         return _unpacked(self.as_httpx()) if self.is_packed else self.body
 
     def as_httpx(self, request: httpx.Request | None = None) -> httpx.Response:
@@ -60,7 +60,6 @@ class _Stream(httpx.AsyncByteStream):
 
     @override
     async def aclose(self) -> None:
-        await self._answered.body.aclose()
         await self._answered.close()
 
 
