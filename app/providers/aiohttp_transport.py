@@ -85,7 +85,9 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
     async def _answered(self, sending: Sending) -> aiohttp.ClientResponse:
         """Each turn of the loop uses up an idle connection that is no more, so it ends."""
         session = self._session or self._opened()
+        tries = 0
         while True:
+            tries += 1
             way = _Way()
             _way.set(way)
             began = _now()
@@ -94,7 +96,8 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
             except aiohttp.ClientConnectorError:
                 raise  # there was no connection
             except _HUNG_UP:
-                if way.is_new or _now() - began > _STALE_WITHIN_SECONDS:
+                is_late = _now() - began > _STALE_WITHIN_SECONDS
+                if way.is_new or is_late or tries > self._max_connections:
                     raise
 
     @override
