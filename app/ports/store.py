@@ -284,8 +284,7 @@ class ClaimQueue(Renewals, Protocol):
         """Take up to `limit` turns that are due and that nobody holds.
 
         They are of these agents, or are to be cancelled or paused, for which no agent is needed.
-        Of `named` those are taken that nobody has held since they were last given up; without them
-        all turns are looked at.
+        Where turns are `named` no others are looked at.
         """
         ...
 

@@ -43,6 +43,15 @@ _OURS = """(
 )"""
 """What a worker with these agents can drive."""
 
+_FREE = f"(t.claimed_until IS NULL OR t.claimed_until <= clock_timestamp() - {_WAITS})"
+_TAKE_DUE = f"""
+UPDATE turns t
+SET claimed_by = $1, claimed_until = clock_timestamp() + {_LEASE}, claim_epoch = t.claim_epoch + 1,
+    deaths = t.deaths + CASE WHEN due.was_held THEN 1 ELSE 0 END
+FROM due WHERE t.turn_id = due.turn_id
+RETURNING {TURN_COLUMNS}, t.claim_epoch, t.deaths, due.was_held
+"""
+
 CLAIM = f"""
 /* what is due, FOR UPDATE SKIP LOCKED, tenant by tenant: the server shows only the beginning */
 WITH RECURSIVE visited (tenant_id, first_id, place) AS (
@@ -57,22 +66,14 @@ due AS (
     FROM visited v, LATERAL (
         SELECT t.turn_id, t.claimed_by IS NOT NULL AS was_held FROM turns t
         WHERE t.tenant_id = v.tenant_id AND t.runnable_at <= statement_timestamp()
-          AND (t.claimed_until IS NULL OR t.claimed_until <= clock_timestamp() - {_WAITS})
-          AND {_OURS}
+          AND {_FREE} AND {_OURS}
         ORDER BY t.runnable_at
         LIMIT (SELECT ceil(CAST($3 AS numeric) / count(*)) FROM visited)
         FOR UPDATE SKIP LOCKED
     ) d
     LIMIT $3
 ),
-taken AS (
-    UPDATE turns t
-    SET claimed_by = $1, claimed_until = clock_timestamp() + {_LEASE},
-        claim_epoch = t.claim_epoch + 1,
-        deaths = t.deaths + CASE WHEN due.was_held THEN 1 ELSE 0 END
-    FROM due WHERE t.turn_id = due.turn_id
-    RETURNING {TURN_COLUMNS}, t.claim_epoch, t.deaths, due.was_held, due.place
-)
+taken AS ({_TAKE_DUE}, due.place)
 SELECT l.tenant_id AS last_tenant, l.place = {_MOST_TENANTS} AS is_cut, taken.*
 FROM (SELECT tenant_id, place FROM visited ORDER BY place DESC LIMIT 1) l
 LEFT JOIN taken ON true
@@ -86,18 +87,15 @@ are due; how many wait for a later time, or for nothing, makes no difference.
 
 _CLAIM_NAMED = f"""
 WITH due AS (
-    SELECT t.turn_id FROM turns t
+    SELECT t.turn_id, t.claimed_by IS NOT NULL AS was_held FROM turns t
     WHERE t.turn_id = ANY($6::text[]) AND t.runnable_at <= statement_timestamp()
-      AND t.claimed_by IS NULL AND t.claimed_until IS NULL AND {_OURS}
+      AND {_FREE} AND {_OURS}
     LIMIT $3
     FOR UPDATE SKIP LOCKED
 )
-UPDATE turns t
-SET claimed_by = $1, claimed_until = clock_timestamp() + {_LEASE}, claim_epoch = t.claim_epoch + 1
-FROM due WHERE t.turn_id = due.turn_id
-RETURNING {TURN_COLUMNS}, t.claim_epoch, t.deaths, false AS was_held
+{_TAKE_DUE}
 """
-"""As `CLAIM`, of the turns named ($6). What was held when its claim ran out is left to that one."""
+"""As `CLAIM`, of the turns named ($6)."""
 
 _RENEW = """
 UPDATE turns t

@@ -31,6 +31,9 @@ class Signal:
         return was_set
 
 
+_MOST_NAMED = 1_000
+
+
 class Runnable:
     """`ports.RunnableTurns`: a look at all stands for every turn that was named."""
 
@@ -45,7 +48,11 @@ class Runnable:
 
     def may_be(self, turn_id: TurnId) -> None:
         """This turn may be claimable."""
-        self._named.add(turn_id)
+        if len(self._named) == _MOST_NAMED:  # where no worker is, nobody ever takes them
+            self._named.clear()
+            self._is_all = True
+        if not self._is_all:
+            self._named.add(turn_id)
         self._event.set()
 
     async def wait(self, timeout_seconds: float) -> AbstractSet[TurnId] | None:

@@ -85,7 +85,9 @@ class Worker:
         look_at = loop.time()
         told: AbstractSet[TurnId] | None = None
         while not stopping.is_set():
-            is_look = told is None or loop.time() >= look_at
+            free = self.settings.concurrency - len(self._driving)
+            # Where more are named than there are places, tenants share them.
+            is_look = told is None or len(told) > free or loop.time() >= look_at
             if is_look:
                 look_at = loop.time() + self.settings.poll_seconds
             claimed = await self._claim_some(stopping, None if is_look else told)
@@ -102,8 +104,6 @@ class Worker:
         free = self.settings.concurrency - len(self._driving)
         if free <= 0:
             return False
-        if named is not None and len(named) > free:
-            named = None  # whose turn it is says the look at all: tenants share what is free
         asked_at = time.monotonic()
         try:
             claimed = await self.claims.claim(

@@ -71,8 +71,8 @@ async def test_of_the_turns_named_those_are_claimed_that_are_due_and_nobodys(
     assert not await stored.claims.claim("w2", limit=9, versions=[], named=names)
     found = await stored.claims.claim("w2", limit=9, versions=VERSIONS, named=names)
 
-    assert [each.turn.identity.turn_id for each in found] == ["free"]
-    assert (found[0].is_taken_over, found[0].deaths) == (False, 0)
+    told = {each.turn.identity.turn_id: (each.is_taken_over, each.deaths) for each in found}
+    assert told == {TurnId("free"): (False, 0), TurnId("lapsed"): (True, 1)}
 
 
 async def test_no_more_turns_are_claimed_than_asked_for_however_many_are_named(

@@ -60,3 +60,13 @@ async def test_when_time_is_over_all_are_looked_at() -> None:
     assert await runnable.wait(0.001) is None
     runnable.may_be(T1)
     assert await runnable.wait(LONG) == {T1}
+
+
+async def test_more_turns_than_any_worker_takes_are_a_look_at_all() -> None:
+    runnable = Runnable()
+    for n in range(5_000):
+        runnable.may_be(TurnId(f"t{n}"))
+
+    assert await runnable.wait(LONG) is None
+    runnable.may_be(T1)
+    assert await runnable.wait(LONG) == {T1}

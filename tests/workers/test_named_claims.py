@@ -12,6 +12,7 @@ from app.turn.ids import AgentId, AgentVersion, TurnId
 from tests.support.bench import bench
 from tests.support.models import Model, says
 from tests.support.polling import eventually
+from tests.support.postgres import query
 from tests.workers.test_claiming import QUICK, a_worker, claims, ended, working
 
 
@@ -99,3 +100,40 @@ async def test_a_turn_for_which_there_was_no_place_is_taken_when_one_gets_free(
         gate.set()
         for turn_id in (first, *later):
             await eventually(partial(ended, one, turn_id))
+
+
+_NOT_YET = "UPDATE turns SET runnable_at = now() + interval '1 hour'"
+_NOW = "UPDATE turns SET runnable_at = now() WHERE tenant_id NOT LIKE 'other%'"
+_LATER_OF_OTHERS = (
+    """
+    INSERT INTO conversations
+    SELECT (jsonb_populate_record(c, jsonb_build_object('tenant_id', 'other' || n))).*
+    FROM conversations c, generate_series(1, 4) n WHERE c.conversation_id = 'ses_0'
+    """,
+    """
+    INSERT INTO turns
+    SELECT (jsonb_populate_record(
+        t, jsonb_build_object('tenant_id', 'other' || n, 'turn_id', 'other' || n))).*
+    FROM turns t, generate_series(1, 4) n WHERE t.conversation_id = 'ses_0'
+    """,
+)
+"""Four other tenants, of whom each has a turn that is due in an hour."""
+
+
+async def test_more_turns_than_places_are_all_begun_though_other_tenants_have_nothing_due(
+    database_dsn: str, settings: Settings
+) -> None:
+    model = Model([[says("Done.")]] * 6)
+    few_places = replace(QUICK, concurrency=5, poll_seconds=600)
+    async with bench(database_dsn, settings, model) as one, claims(one.dsn) as queue:
+        turn_ids = [await one.post(f"ses_{n}") for n in range(6)]
+        for statement in (_NOT_YET, *_LATER_OF_OTHERS):
+            await query(one.dsn, statement)
+        asked = Asked(queue)
+        async with working(a_worker(one, asked, settings=few_places)):
+            await eventually(asked.has_looked_twice)
+            await query(one.dsn, _NOW)
+            for turn_id in turn_ids:
+                one.services.wakeups.announce(turn_id, runnable=True)
+            for turn_id in turn_ids:
+                await eventually(partial(ended, one, turn_id))
