@@ -6,10 +6,18 @@ from app.store.pool import Database
 from app.store.replies import keep_reply, kept_values, taken_keys
 from app.store.statements import Statement
 
+# A reply shows what a conversation holds: of one that is being deleted none is kept behind it.
 _RECORD = Statement(
     f"""
-WITH asked AS (
-    SELECT CAST(:tenant_id AS text) AS tenant_id, CAST(:conversation_id AS text) AS conversation_id
+WITH named AS (
+    SELECT tenant_id, conversation_id FROM conversations
+    WHERE tenant_id = :tenant_id AND conversation_id = CAST(:conversation_id AS text)
+    FOR KEY SHARE
+),
+asked AS (
+    SELECT tenant_id, conversation_id FROM named
+    UNION ALL
+    SELECT :tenant_id, NULL WHERE CAST(:conversation_id AS text) IS NULL
 ),
 kept AS ({keep_reply("asked")})
 INSERT INTO audit (tenant_id, actor_id, at, action, outcome, code, conversation_id, turn_id,

@@ -3,15 +3,14 @@
 The tables are asked which of them hold something of a conversation or of a turn, so a new one is
 not forgotten. The audit is left alone: it holds ids and no content.
 
-Races it survives. A turn that writes meanwhile leaves rows that this statement does not see: the
-statement waits for the turn's row, finds it at another version than it sees otherwise, and leaves
-everything alone. Of a turn that begins meanwhile it sees nothing; the foreign key from the turn to
-its conversation refuses the statement as a whole. Either way the caller looks again.
+Nothing is written beside it. First the turns are locked, then the conversation, in the order in
+which commands take them; whoever holds one is waited for, and a turn that would begin, a command or
+a reply that would be kept waits for the deletion and finds nothing more. Only then are the rows
+looked for, by a statement that sees what was written until then.
 """
 
 from collections.abc import Iterator
 
-import asyncpg
 from sqlalchemy import Table
 from sqlmodel import SQLModel
 
@@ -27,17 +26,11 @@ async def delete_conversation(
     database: Database, conversation_id: ConversationId, audit: AuditEntry
 ) -> bool:
     """Whether the conversation is gone: not so while it has a turn that has not ended."""
-    try:
-        gone = await database.value(
-            DELETE,
-            audit.tenant_id,
-            conversation_id,
-            audit.actor_id,
-            audit.action,
-            audit.request_id,
-        )
-    except asyncpg.ForeignKeyViolationError:
-        return False  # a turn of it began at this moment
+    of_it = audit.tenant_id, conversation_id
+    async with database.together() as alone:
+        for lock in _LOCKS:
+            await alone.execute(lock, *of_it)
+        gone = await alone.value(DELETE, *of_it, audit.actor_id, audit.action, audit.request_id)
     return bool(gone)
 
 
@@ -73,17 +66,15 @@ deleted_replies_of_several AS (
 """
 """Replies to keyed claims: one of them may hold calls of several conversations, and names none."""
 
+_LOCKS = [
+    f"SELECT FROM {table} WHERE tenant_id = $1 AND conversation_id = $2 FOR UPDATE"
+    for table in ("turns", "conversations")
+]
 DELETE = f"""
 WITH turns_of_it AS (
-    SELECT turn_id, version, status FROM turns
-    WHERE tenant_id = $1 AND conversation_id = $2 FOR UPDATE
+    SELECT turn_id, status FROM turns WHERE tenant_id = $1 AND conversation_id = $2
 ),
-seen AS (SELECT turn_id, version FROM turns WHERE tenant_id = $1 AND conversation_id = $2),
-ended AS (
-    SELECT WHERE NOT EXISTS (SELECT FROM turns_of_it WHERE {NOT_TERMINAL})
-             AND NOT EXISTS (SELECT turn_id, version FROM turns_of_it
-                             EXCEPT SELECT turn_id, version FROM seen)
-),
+ended AS (SELECT WHERE NOT EXISTS (SELECT FROM turns_of_it WHERE {NOT_TERMINAL})),
 {", ".join(_deletions())},
 {_OF_SEVERAL},
 audited AS (

@@ -2,10 +2,21 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 
 import pytest
 
-from app.ports import Claim, ClaimLost, Commit, JournalRow, StoreUnavailable, VersionConflict
+from app.ports import (
+    Claim,
+    ClaimLost,
+    Commit,
+    JournalRow,
+    KeptReply,
+    StoreUnavailable,
+    VersionConflict,
+)
+from app.store.audit import PostgresAudit
 from app.store.pool import Database, connected
 from app.turn import inputs as i
 from app.turn.evolve import fold
@@ -72,25 +83,58 @@ async def test_no_turn_goes_on_with_a_history_that_was_deleted_meanwhile(stored:
     ] * 3
 
 
-async def test_a_deletion_that_meets_the_end_of_a_turn_leaves_everything_to_the_next_look(
+async def test_a_deletion_that_meets_the_end_of_a_turn_waits_for_it_and_leaves_nothing(
     stored: Stored,
 ) -> None:
     turn = await stored.a_turn()
     turn = await stored.tell(turn, begin())
-    conversation = turn.identity.conversation_id
     async with asyncio.TaskGroup() as tasks, stored.database.together() as ending:
         await Stored(ending).tell(turn, answered(text="Yes."))
         entry = an_entry("DELETE_CONVERSATION")
-        deletion = tasks.create_task(stored.conversations.delete(conversation, entry))
+        deleted = stored.conversations.delete(turn.identity.conversation_id, entry)
+        deletion = tasks.create_task(deleted)
         await eventually(lambda: stored.database.value(KEPT_WAITING))
+
     everywhere = ("conversations", "turns", "messages", "turn_events", "model_usage", "received")
-    kept = [await stored.count(table) for table in everywhere]
-    is_gone = await stored.conversations.delete(conversation, an_entry("DELETE_CONVERSATION"))
+    assert deletion.result()
+    assert [await stored.count(table) for table in everywhere] == [0] * 6
+
+
+async def test_a_deletion_that_meets_the_beginning_of_a_turn_leaves_everything(
+    stored: Stored,
+) -> None:
+    turn = await stored.tell(await stored.a_turn(), i.Cancel())
+    async with asyncio.TaskGroup() as tasks, stored.database.together() as beginning:
+        await Stored(beginning).a_turn("t2", first_position=turn.next_position, message_id="m2")
+        entry = an_entry("DELETE_CONVERSATION")
+        deleted = stored.conversations.delete(turn.identity.conversation_id, entry)
+        deletion = tasks.create_task(deleted)
+        await eventually(lambda: stored.database.value(KEPT_WAITING))
 
     assert not deletion.result()
-    assert kept == [1, 1, 2, 3, 1, 1]
-    assert is_gone
-    assert [await stored.count(table) for table in everywhere] == [0] * 6
+    assert [await stored.count(table) for table in ("conversations", "turns")] == [1, 2]
+
+
+async def test_no_reply_is_kept_of_a_conversation_that_is_being_deleted(stored: Stored) -> None:
+    turn = await stored.tell(await stored.a_turn(), i.Cancel())
+    conversation = turn.identity.conversation_id
+    of_it = replace(an_entry("CANCEL"), conversation_id=conversation)
+    a_reply = KeptReply(key="k", digest="d", reply="what was said")
+    audit = PostgresAudit(stored.database)
+
+    async def wait(number: int) -> bool:
+        return bool(await stored.database.value(KEPT_WAITING) == number)
+
+    async with asyncio.TaskGroup() as tasks, stored.database.together() as holding_up:
+        await holding_up.rows("SELECT FROM messages FOR UPDATE")
+        deleted = stored.conversations.delete(conversation, an_entry("DELETE_CONVERSATION"))
+        deletion = tasks.create_task(deleted)
+        await eventually(partial(wait, 1))
+        tasks.create_task(audit.record(of_it, a_reply))
+        await eventually(partial(wait, 2))
+
+    assert deletion.result()
+    assert await stored.count("idempotency_keys") == 0
 
 
 async def test_a_turn_is_read_as_it_was_written(stored: Stored) -> None:
