@@ -95,10 +95,11 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
                 return await _sent(session, sending)
             except aiohttp.ClientConnectorError:
                 raise  # there was no connection
-            except _HUNG_UP:
+            except _HUNG_UP as error:
                 is_late = _now() - began > _STALE_WITHIN_SECONDS
                 if way.is_new or is_late or tries > self._max_connections:
                     raise
+                _forget_frames_of(error)
 
     @override
     async def aclose(self) -> None:
@@ -178,9 +179,20 @@ def _as_httpx(sending: Sending) -> Generator[None, None, None]:
             "the address is none that can be asked", request=_request_of(sending)
         ) from error
     except (aiohttp.ClientError, OSError, ValueError) as error:
+        _forget_frames_of(error)
         raise _kind_of(error)(
             str(error) or type(error).__name__, request=_request_of(sending)
         ) from error
+
+
+def _forget_frames_of(error: BaseException | None) -> None:
+    """An error that aiohttp keeps holds the frames it came through, and they hold the request.
+
+    Such a ring would keep a whole history in memory until cycles are looked for (ADR 0036).
+    """
+    while error is not None:
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__
 
 
 def _request_of(sending: Sending) -> httpx.Request:

@@ -123,18 +123,22 @@ class Journals:
         """Rows behind a version, oldest first: what this process has just stored, or a look.
 
         Where both have news, another process's are found at the next wake-up or poll. But whoever
-        comes later than such a wake-up has not heard it: what this process has stored is enough
-        only up to the version that is `known` to be there, to its reader or from the last poll.
+        comes later than such a wake-up has not heard it: what this process has stored, or what a
+        look finds that was under way, is enough only up to the version that is `known` to be there,
+        to its reader or from the last poll.
 
         Raises:
             StoreUnavailable: the database does not answer.
         """
+        there = max(known, self._polled(turn_id))
         at_hand = self.recent.behind(turn_id, version)
-        if at_hand and at_hand[-1].sequence >= max(known, self._polled(turn_id)):
+        if at_hand and at_hand[-1].sequence >= there:
             return at_hand
         under_way = self._looks.get((turn_id, version))
-        if under_way is not None and (rows := await asyncio.shield(under_way)):
-            return rows
+        if under_way is not None:
+            rows = await asyncio.shield(under_way)
+            if rows and (len(rows) == ROWS_AT_ONCE or rows[-1].sequence >= there):
+                return rows
         return await asyncio.shield(self._look(turn_id, version))
 
     def _polled(self, turn_id: TurnId) -> int:

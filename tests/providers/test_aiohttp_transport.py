@@ -1,6 +1,7 @@
 """What carries a model call: connections, heads and faults, against real sockets."""
 
 import asyncio
+import gc
 import gzip
 import ssl
 from base64 import b64encode
@@ -9,6 +10,7 @@ import pytest
 
 from app.providers import aiohttp_transport
 from app.providers.aiohttp_transport import AiohttpTransport
+from app.providers.carrying import Sending
 from app.providers.http import HttpClient, Timeouts, new_client
 from app.providers.openai_chat import OpenAiChat
 from app.turn.failures import FailureType
@@ -88,6 +90,30 @@ async def test_a_new_connection_that_is_closed_without_an_answer_is_a_failure(
 
     assert failure.type is FailureType.UNAVAILABLE
     assert len(server.requests) == 1
+
+
+def _requests_in_memory() -> int:
+    return sum(isinstance(each, Sending) for each in gc.get_objects())
+
+
+async def test_a_request_goes_from_memory_with_its_call_though_its_connection_broke(
+    http: HttpClient,
+) -> None:
+    """A history may have megabytes, and cycles are looked for seldom."""
+    gc.collect()
+    gc.disable()
+    try:
+        async with sending(whole(CHUNK, END)[:-9]) as server:
+            await failure_of(_chat(http, server.base_url), a_request())
+        async with closing_idle_ones(whole(CHUNK, END)) as server:
+            for _ in range(2):
+                await answer_of(_chat(http, server.base_url), a_request())
+        left = _requests_in_memory()
+    finally:
+        gc.enable()
+
+    assert server.connections == 2, "no request was sent again"
+    assert left == 0
 
 
 async def test_a_server_whose_name_nobody_knows_is_a_failure_at_once(http: HttpClient) -> None:

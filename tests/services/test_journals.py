@@ -1,11 +1,14 @@
 """Readers of one process: what they cost together, and what they live through."""
 
 import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from typing_extensions import override
 
-from app.ports import Commit, StoredTurn
+from app.ports import Commit, JournalRow, StoredTurn
 from app.services.deps import Services
 from app.services.follow import Permit
 from app.turn.evolve import advance
@@ -249,6 +252,43 @@ async def test_a_reader_who_knows_of_more_than_is_in_memory_is_given_what_is_sto
 
     assert (looks, [row.sequence for row in at_hand]) == (0, [ours])
     assert [row.sequence for row in all_of_it] == [ours, theirs]
+
+
+@dataclass(slots=True)
+class SlowLooks(Looks):
+    """What is stored when they are asked, told only when it is time."""
+
+    is_time: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @override
+    async def journal(self, turn_id: TurnId, *, after: int, limit: int) -> Sequence[JournalRow]:
+        rows = await self.turns.journal(turn_id, after=after, limit=limit)
+        self.journal_looks += 1
+        await self.is_time.wait()
+        return rows
+
+
+async def test_a_look_that_began_before_what_a_reader_knows_of_is_not_enough_for_it(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turn = await rig.at_work()
+    process, turn_id = Process.beside(rig.service.runtime.services), TurnId(turn["turnId"])
+    journals, slow = process.services.journals, SlowLooks(process.looks.turns, process.looks.feeds)
+    monkeypatch.setattr(journals, "turns", slow)
+    first = await queued(rig, turn)
+    early = asyncio.create_task(journals.behind(turn_id, turn["version"]))
+
+    async def has_looked() -> bool:
+        return slow.journal_looks == 1
+
+    await eventually(has_looked)
+    second = await queued(rig, turn)
+    late = asyncio.create_task(journals.behind(turn_id, turn["version"], known=second))
+    await asyncio.sleep(0)  # it joins the look that is under way
+    slow.is_time.set()
+
+    assert [row.sequence for row in await early] == [first]
+    assert [row.sequence for row in await late] == [first, second]
 
 
 async def test_a_stream_that_begins_with_its_turn_asks_for_nothing_that_was_just_in_memory(
