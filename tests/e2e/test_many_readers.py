@@ -35,7 +35,8 @@ NORMAL, CUT, SLOW, STALLED, VANISHING = 80, 40, 40, 20, 20
 
 @asynccontextmanager
 async def crowded(stage: Stage) -> AsyncGenerator[Service]:
-    settings = stage.settings.model_copy(update={"database_pool_size": POOL})
+    patient = {"database_pool_size": POOL, "model_total_timeout_seconds": 60.0 + 3 * SECONDS}
+    settings = stage.settings.model_copy(update=patient)
     async with running_service(
         stage.dsn, settings, agents=[clerk(stage.ledger)], stalled_seconds=STALLED_SECONDS
     ) as service:
