@@ -3,13 +3,12 @@
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import pytest
@@ -20,7 +19,7 @@ from app.settings import Settings
 from app.store.claims import PostgresClaims
 from app.store.pool import connected
 from app.tools import tool
-from app.turn.ids import AgentId, AgentVersion, TurnId
+from app.turn.ids import TurnId
 from app.turn.status import Status
 from app.turn.transcript import AssistantMessage
 from app.workers.loop import Worker, WorkerSettings
@@ -299,28 +298,27 @@ async def test_no_more_turns_are_driven_at_once_than_the_settings_say(
 
 
 @dataclass(slots=True)
-class FaultyRenewals:
-    """Claims whose renewals do not reach the database, or not in time."""
+class Through:
+    """Another queue, for somebody to stand in front of it."""
 
     claims: ClaimQueue
-    fault: Literal["not sent", "refused", "unanswered"] | None
-    renewed: list[Mapping[TurnId, int]] = field(default_factory=list[Mapping[TurnId, int]])
 
-    async def claim(
-        self,
-        worker: str,
-        *,
-        limit: int,
-        versions: Sequence[tuple[AgentId, AgentVersion]],
-        named: AbstractSet[TurnId] | None = None,
-    ) -> Sequence[ClaimedTurn]:
-        return await self.claims.claim(worker, limit=limit, versions=versions, named=named)
+    async def claim(self, worker: str, **terms: Any) -> Sequence[ClaimedTurn]:  # noqa: ANN401
+        return await self.claims.claim(worker, **terms)
 
     async def renew(self, worker: str, claims: Mapping[TurnId, int]) -> frozenset[TurnId]:
         return await self.claims.renew(worker, claims)
 
     async def release(self, worker: str, claims: Mapping[TurnId, int]) -> None:
         await self.claims.release(worker, claims)
+
+
+@dataclass(slots=True)
+class FaultyRenewals(Through):
+    """Claims whose renewals do not reach the database, or not in time."""
+
+    fault: Literal["not sent", "refused", "unanswered"] | None
+    renewed: list[Mapping[TurnId, int]] = field(default_factory=list[Mapping[TurnId, int]])
 
 
 @dataclass(slots=True)

@@ -1,50 +1,40 @@
 """Turns that a worker is told of: they are claimed by name, and nothing else is overlooked."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
-from app.ports import ClaimedTurn, ClaimQueue
+from typing_extensions import override
+
+from app.ports import ClaimedTurn
 from app.settings import Settings
-from app.turn.ids import AgentId, AgentVersion, TurnId
+from app.turn.ids import TurnId
 from tests.support.bench import bench
 from tests.support.models import Model, says
 from tests.support.polling import eventually
 from tests.support.postgres import query
-from tests.workers.test_claiming import QUICK, a_worker, claims, ended, working
+from tests.workers.test_claiming import QUICK, Through, a_worker, claims, ended, working
 
 
 @dataclass(slots=True)
-class Asked:
-    """Another queue, and for which turns it was asked each time; `None`: for all."""
+class Asked(Through):
+    """Claims, and for which turns they were asked each time; `None`: for all."""
 
-    claims: ClaimQueue
     asked: list[AbstractSet[TurnId] | None] = field(
         default_factory=list[AbstractSet[TurnId] | None]
     )
 
-    async def claim(
-        self,
-        worker: str,
-        *,
-        limit: int,
-        versions: Sequence[tuple[AgentId, AgentVersion]],
-        named: AbstractSet[TurnId] | None = None,
-    ) -> Sequence[ClaimedTurn]:
-        self.asked.append(named)
-        return await self.claims.claim(worker, limit=limit, versions=versions, named=named)
+    @override
+    async def claim(self, worker: str, **terms: Any) -> Sequence[ClaimedTurn]:
+        self.asked.append(terms["named"])
+        return await self.claims.claim(worker, **terms)
 
     async def has_looked_twice(self) -> bool:
         """At its beginning, and when the process began to hear of others."""
         return self.asked.count(None) == 2
-
-    async def renew(self, worker: str, claims: Mapping[TurnId, int]) -> frozenset[TurnId]:
-        return await self.claims.renew(worker, claims)
-
-    async def release(self, worker: str, claims: Mapping[TurnId, int]) -> None:
-        await self.claims.release(worker, claims)
 
 
 async def test_a_turn_that_a_worker_is_told_of_is_claimed_without_a_look_at_all_others(

@@ -6,16 +6,18 @@ one process and their leases short: what counts is who holds which claim, not wh
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
+from typing import Any
 
-from app.ports import ClaimedTurn, ClaimQueue, ModelAnswer, StoreUnavailable, Tool
+from typing_extensions import override
+
+from app.ports import ClaimedTurn, ModelAnswer, StoreUnavailable, Tool
 from app.ports.fault_points import watched_by
 from app.settings import Settings
 from app.tools import tool
-from app.turn.ids import AgentId, AgentVersion, TurnId
+from app.turn.ids import TurnId
 from app.turn.status import Status
 from app.turn.transcript import Outcome
 from tests.support.bench import Bench, bench
@@ -26,6 +28,7 @@ from tests.support.postgres import query
 from tests.workers.test_claiming import (
     QUICK,
     FaultyRenewals,
+    Through,
     a_worker,
     claims,
     ended,
@@ -138,34 +141,21 @@ async def test_scenario_031_workers_that_start_and_stop_leave_what_others_run_al
 
 
 @dataclass(slots=True)
-class Looks:
+class Looks(Through):
     """Claims that count how often a worker has looked for some, and how often in vain."""
 
-    claims: ClaimQueue
     found: list[Sequence[ClaimedTurn]] = field(default_factory=list[Sequence[ClaimedTurn]])
     failed: int = 0
 
-    async def claim(
-        self,
-        worker: str,
-        *,
-        limit: int,
-        versions: Sequence[tuple[AgentId, AgentVersion]],
-        named: AbstractSet[TurnId] | None = None,
-    ) -> Sequence[ClaimedTurn]:
+    @override
+    async def claim(self, worker: str, **terms: Any) -> Sequence[ClaimedTurn]:
         try:
-            found = await self.claims.claim(worker, limit=limit, versions=versions, named=named)
+            found = await self.claims.claim(worker, **terms)
         except StoreUnavailable:
             self.failed += 1
             raise
         self.found.append(found)
         return found
-
-    async def renew(self, worker: str, claims: Mapping[TurnId, int]) -> frozenset[TurnId]:
-        return await self.claims.renew(worker, claims)
-
-    async def release(self, worker: str, claims: Mapping[TurnId, int]) -> None:
-        await self.claims.release(worker, claims)
 
     async def have_been(self) -> bool:
         return bool(self.found)
