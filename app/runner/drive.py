@@ -17,12 +17,12 @@ from typing import Any
 
 import structlog
 
-from app.ports import AgentCatalog, ClaimedTurn, ClaimLost, NewId, TurnStore, Wakeups
+from app.ports import AgentCatalog, ClaimedTurn, NewId, TurnStore, Wakeups
 from app.runner.commit import TurnWriter
 from app.runner.compacting import CompactionStep
 from app.runner.exact_agent import exact_agent, nobody
 from app.runner.hooked_run import HookedRun
-from app.runner.in_hand import TurnInHand
+from app.runner.in_hand import Terms, TurnInHand
 from app.runner.lost_answer import lost_answer
 from app.runner.model_call import ModelCaller
 from app.runner.model_step import ModelStep
@@ -92,9 +92,9 @@ class Driver:
             writer=self.writer,
             wakeups=self.wakeups,
             new_id=self.new_id,
-            stopping=stopping,
+            terms=Terms(stopping=stopping, may_begin=may_begin),
         )
-        drive = _Drive(self, hand, may_begin, lost_to(held))
+        drive = _Drive(self, hand, lost_to(held))
         telling = asyncio.create_task(hand.tell_of_stop())
         try:
             return await drive.run()
@@ -110,11 +110,9 @@ class _Drive:
         self,
         driver: Driver,
         hand: TurnInHand,
-        may_begin: Callable[[], bool],
         lost_to: LostTo,
     ) -> None:
         self._hand = hand
-        self._may_begin = may_begin
         self._lost_to: LostTo = lost_to
         self._clock = driver.writer.clock
         self._store = driver.store
@@ -194,9 +192,7 @@ class _Drive:
             ClaimLost: the turn may be another worker's, who goes on with it.
         """
         hand = self._hand
-        if not self._may_begin():
-            message = f"the claim on turn {hand.turn.identity.turn_id!r} was not renewed in time"
-            raise ClaimLost(message)
+        hand.require_claim()
         if hand.hooked is not None and hand.hooked.is_due:
             return await self._opened(hand.hooked)
         match hand.turn.state:

@@ -4,9 +4,11 @@ import asyncio
 import random
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
 from app.ports import (
     ClaimedTurn,
+    ClaimLost,
     HistoryMessage,
     LoadedAgent,
     NewId,
@@ -28,6 +30,16 @@ _LOOK_SECONDS = 1.5
 """How often a running step looks for a cancellation when no hint comes."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """For how long a worker may go on with a turn."""
+
+    stopping: asyncio.Event
+    """Set when the worker is to stop."""
+    may_begin: Callable[[], bool]
+    """Whether the claim is known to have been ours a short while ago."""
+
+
 class TurnInHand:
     """What the steps of one drive share; a commit is the only thing that changes the turn here."""
 
@@ -41,11 +53,10 @@ class TurnInHand:
         writer: TurnWriter,
         wakeups: Wakeups,
         new_id: NewId,
-        stopping: asyncio.Event,
+        terms: Terms,
     ) -> None:
         self.turn = held.turn
-        self.stopping = stopping
-        """Set when the worker is to stop."""
+        self.stopping = terms.stopping
         self.loaded = loaded
         self.agent = loaded.agent
         self.transcript = transcript
@@ -63,6 +74,7 @@ class TurnInHand:
         self._wakeups = wakeups
         self._announced: set[AttemptId] = set()
         self._waiting: set[Wakeup] = set()
+        self._may_begin = terms.may_begin
 
     @property
     def is_begun_here(self) -> bool:
@@ -74,6 +86,18 @@ class TurnInHand:
         attempt_id = AttemptId(self.new_id("att"))
         self._announced.add(attempt_id)
         return attempt_id
+
+    def require_claim(self) -> None:
+        """To be asked right before anything is done outside.
+
+        A process that stood still meanwhile goes on where it was, and its turn may be another's.
+
+        Raises:
+            ClaimLost: the claim is not known to have been ours a short while ago.
+        """
+        if not self._may_begin():
+            message = f"the claim on turn {self.turn.identity.turn_id!r} was not renewed in time"
+            raise ClaimLost(message)
 
     def disown(self, attempt_id: AttemptId) -> None:
         """The step is ended here without its end being known: it is lost, as if to a death."""

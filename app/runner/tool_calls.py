@@ -7,7 +7,7 @@ otherwise after a moment, so that calls which end together cost one commit.
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
@@ -49,6 +49,7 @@ class ToolRound:
         tools: Mapping[str, Tool],
         forms: Mapping[str, FrozenForm],
         stoppable: AbstractSet[str],
+        require_claim: Callable[[], None],
     ) -> None:
         self.asked_at = asked_at
         self._turn_id = turn_id
@@ -56,6 +57,7 @@ class ToolRound:
         self._tools = tools
         self._forms = forms
         self._stoppable = stoppable
+        self._require_claim = require_claim
         self._tasks: dict[asyncio.Task[ToolOutput], OpenCall] = {}
 
     def start_marked(self, state: RunningTools) -> None:
@@ -106,6 +108,11 @@ class ToolRound:
         await let_go(tasks, within_seconds=_DEAF_SECONDS)
 
     async def _run(self, call: OpenCall) -> ToolOutput:
+        """Enter the tool.
+
+        Raises:
+            ClaimLost: the process stood still between the mark and this, and others may go on.
+        """
         context = ToolContext(
             turn_id=self._turn_id,
             call_id=call.call_id,
@@ -121,6 +128,7 @@ class ToolRound:
             resume_count=call.resumes,
             forms=self._forms,
         )
+        self._require_claim()
         return await self._tools[call.tool_name].run(self._arguments[call.call_id], context)
 
 

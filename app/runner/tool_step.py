@@ -162,6 +162,7 @@ class ToolStep:
                 self._tools,
                 hand.loaded.forms,
                 self._stoppable,
+                hand.require_claim,
             )
         return self._round
 

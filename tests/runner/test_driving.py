@@ -121,6 +121,31 @@ async def test_a_finished_writing_call_is_stored_while_a_slow_reading_one_runs(
     assert list(record.results) == ["A", "B"]
 
 
+async def test_no_tool_is_entered_by_a_process_that_stood_still_behind_its_mark(
+    database_dsn: str, settings: Settings
+) -> None:
+    """Stopped between the commit and the call, it goes on when the turn is another's long since."""
+    entered: list[str] = []
+
+    @tool(effect="writes")
+    async def pay() -> str:
+        entered.append("pay")
+        return "paid"
+
+    looks = iter([True, True])  # before the model is called, and before the round is begun
+
+    async with bench(database_dsn, settings, Model([[calls("pay")]]), [pay]) as one:
+        turn_id = await one.post()
+        with pytest.raises(ClaimLost, match="not renewed in time"):
+            await one.driver.drive(
+                await one.claim(), asyncio.Event(), may_begin=lambda: next(looks, False)
+            )
+        record = await one.record(turn_id)
+
+    assert entered == []
+    assert [type(event).__name__ for event in record.events][-1] == "ToolStarted"
+
+
 async def test_text_is_stored_in_batches_not_by_the_piece(
     database_dsn: str, settings: Settings
 ) -> None:
