@@ -22,8 +22,11 @@ NewId: TypeAlias = Callable[[str], str]
 class Wakeups(Protocol):
     """Hints that something changed. Losing one costs a poll interval, never a turn."""
 
-    def announce(self, subject: Subject, *, runnable: bool) -> None:
-        """Wake this process at once and the others soon."""
+    def announce(self, subject: Subject, *, runnable: bool, is_progress: bool = False) -> None:
+        """Wake this process at once and the others soon, or a little later for mere progress.
+
+        Progress is what a worker stores in the midst of a turn: only readers want to know of it.
+        """
         ...
 
     def watch(self, subject: Subject) -> AbstractContextManager["Wakeup"]:

@@ -229,7 +229,7 @@ class TurnWriter:
                     turn, raced = await self._reload(turn), True
                     continue
                 messages, raced = (), True
-            self._stored(commit)
+            self._stored(commit, is_progress=command is None)
             return Written(turn=commit.after, events=events, at=at, messages=messages, raced=raced)
         message = f"turn {turn.identity.turn_id!r} changed {_MOST_RACES} times meanwhile"
         raise VersionConflict(message)
@@ -255,21 +255,25 @@ class TurnWriter:
         events = succeed(turn, identity, at=at)
         return Opened(turn=fold(events), events=events)
 
-    def _stored(self, commit: Commit) -> None:
+    def _stored(self, commit: Commit, *, is_progress: bool) -> None:
         """Tell everybody who goes by what is stored: the one place for it, once a commit."""
         self.recent.stored(commit)
         for listener in self.listeners:
             _tell(listener, commit)
-        self._tell(commit.after)
+        self._tell(commit.after, is_progress=is_progress)
         if commit.successor is not None:
-            self._tell(commit.successor.turn)
+            self._tell(commit.successor.turn, is_progress=False)
             identity = commit.after.identity
             key = conversation_key(identity.tenant_id, identity.conversation_id)
             self.wakeups.announce(key, runnable=False)
 
-    def _tell(self, turn: Turn) -> None:
-        runnable = turn.is_at_work and turn.attempt_in_flight is None
-        self.wakeups.announce(turn.identity.turn_id, runnable=runnable)
+    def _tell(self, turn: Turn, *, is_progress: bool) -> None:
+        is_midway = turn.attempt_in_flight is not None
+        self.wakeups.announce(
+            turn.identity.turn_id,
+            runnable=turn.is_at_work and not is_midway,
+            is_progress=is_progress and is_midway,
+        )
 
     async def _reload(self, turn: Turn) -> Turn:
         found = await self.store.load(turn.identity.turn_id)

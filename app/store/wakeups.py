@@ -21,6 +21,8 @@ from app.turn.ids import TurnId
 
 _CHANNEL = "turnkeeper"
 _GATHER_SECONDS = 0.02
+_PROGRESS_SECONDS = 0.1
+"""How long others hear nothing of mere progress: a turn may make some a hundred times a second."""
 _RECONNECT_SECONDS = 1.0
 _LARGEST_PAYLOAD_BYTES = 7_500  # PostgreSQL's limit is 8,000
 
@@ -45,11 +47,14 @@ class PostgresWakeups:
         self._signals = Signals()
         self._changed: dict[Subject, bool] = {}
         self._something = asyncio.Event()
+        self._urgent = Signal()
 
-    def announce(self, subject: Subject, *, runnable: bool) -> None:
+    def announce(self, subject: Subject, *, runnable: bool, is_progress: bool = False) -> None:
         self._heard(subject, runnable=runnable)
         self._changed[subject] = self._changed.get(subject, False) or runnable
         self._something.set()
+        if not is_progress:
+            self._urgent.set()
 
     def watch(self, subject: Subject) -> AbstractContextManager[Signal]:
         return self._signals.watch(subject)
@@ -72,6 +77,7 @@ class PostgresWakeups:
     async def _tell(self) -> None:
         while True:
             await self._something.wait()
+            await self._urgent.wait(_PROGRESS_SECONDS)
             await asyncio.sleep(_GATHER_SECONDS)
             self._something.clear()
             changed, self._changed = self._changed, {}

@@ -249,7 +249,7 @@ class NoHints:
         self._wakeups = wakeups
         self.runnable = wakeups.runnable
 
-    def announce(self, turn_id: Any, *, runnable: bool) -> None:  # noqa: ANN401
+    def announce(self, subject: Any, *, runnable: bool, is_progress: bool = False) -> None:  # noqa: ANN401
         pass
 
     def watch(self, turn_id: Any) -> Any:  # noqa: ANN401

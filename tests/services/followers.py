@@ -23,8 +23,8 @@ class Hints:
 
     signals: Signals = field(default_factory=Signals)
 
-    def announce(self, subject: Subject, *, runnable: bool) -> None:
-        del runnable
+    def announce(self, subject: Subject, *, runnable: bool, is_progress: bool = False) -> None:
+        del runnable, is_progress
         self.signals.changed(subject)
 
     def watch(self, subject: Subject) -> AbstractContextManager[Signal]:
