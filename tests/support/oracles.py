@@ -175,7 +175,8 @@ def check_ledger(record: Record, effects: Iterable[story.Effect]) -> None:
         attempts = [effect.attempt for effect in done[call_id]]
         key = idempotency_key(record.turn.identity.turn_id, request.call_id)
         assert {effect.idempotency_key for effect in done[call_id]} <= {key}
-        assert attempts == sorted(set(attempts)), f"attempts of {call_id} ran as {attempts}"
+        # Not always in order: a process may stand still within a tool, and note it when it goes on.
+        assert len(attempts) == len(set(attempts)), f"attempts of {call_id} ran as {attempts}"
         if request.effect is Effect.WRITES:
             assert len(attempts) <= 1, f"writing call {call_id} was run {len(attempts)} times"
         if result is not None:
