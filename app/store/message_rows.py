@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from app.ports import HistoryMessage
-from app.store.hidden import HIDDEN
+from app.store.hidden import HIDDEN_IN
 from app.store.message_codec import EncodedMessage, decode, encode
 from app.store.pool import Row
 from app.store.summaries import VALID_SUMMARY
@@ -17,15 +17,19 @@ MESSAGE_COLUMNS = "m.position, m.role, m.body, m.meta, m.message_id, m.call_id"
 
 # What a request does not carry is left where it is, but for messages that were brought along. So is
 # what a summary stands for, but for the ids of its calls.
+# The conversation is looked up once: joined, it could be looked up for every message, by a plan of
+# the time when there were none.
 HISTORY = f"""
 WITH summary AS ({VALID_SUMMARY})
 SELECT m.position, m.role, CASE WHEN s.last IS NULL THEN m.body ELSE '' END AS body,
        m.message_id, m.call_id, m.turn_id, m.turn_id IS NULL AS is_brought,
        s.last IS NOT NULL AS is_summed_up,
        CASE WHEN s.last IS NULL AND (m.turn_id IS NULL OR m.role = 'tool') THEN m.meta END AS meta
-FROM messages m JOIN conversations c USING (tenant_id, conversation_id)
-LEFT JOIN summary s ON m.position <= s.last
-WHERE m.tenant_id = $1 AND m.conversation_id = $2 AND NOT {HIDDEN}
+FROM messages m LEFT JOIN summary s ON m.position <= s.last
+WHERE m.tenant_id = $1 AND m.conversation_id = $2 AND NOT m.position <@ (
+    SELECT {HIDDEN_IN.format("c")} FROM conversations c
+    WHERE c.tenant_id = $1 AND c.conversation_id = $2
+)
 UNION ALL
 SELECT s.last, '{SUMMARY}', s.body, NULL, NULL, NULL, false, false, NULL FROM summary s
 ORDER BY 1, 8 DESC
