@@ -85,7 +85,7 @@ behind one ($6).
 are due; how many wait for a later time, or for nothing, makes no difference.
 """
 
-_CLAIM_NAMED = f"""
+CLAIM_NAMED = f"""
 WITH due AS (
     SELECT t.turn_id, t.claimed_by IS NOT NULL AS was_held FROM turns t
     WHERE t.turn_id = ANY($6::text[]) AND t.runnable_at <= statement_timestamp()
@@ -165,7 +165,7 @@ class PostgresClaims:
         if named is None:
             taken = await self._taken(*terms)
         else:
-            taken = await self._database.rows(_CLAIM_NAMED, *terms, list(named))
+            taken = await self._database.rows(CLAIM_NAMED, *terms, list(named))
         claimed = list(readable(taken, partial(_claimed, worker)))
         read = {each.turn.identity.turn_id for each in claimed}
         unreadable = [row for row in taken if row["turn_id"] not in read]

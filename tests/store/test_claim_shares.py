@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from app.store.claims import CLAIM, PostgresClaims
+from app.store.claims import CLAIM, CLAIM_NAMED, PostgresClaims
 from app.store.pool import Database
 from tests.store.stored import VERSIONS, Stored
 
@@ -121,6 +121,12 @@ async def test_a_claim_costs_the_same_however_many_turns_are_ready_parked_or_sch
     most = max(int(found) for found in re.findall(r"actual time=[\d.]+ rows=(\d+)", text))
     assert most <= 4, text
     assert took < MOST_MILLISECONDS, text
+
+    named = ("w1", 15.0, 1, ["clerk"], ["1"], ["busy-1", "busy-2", "gone"])
+    plan = await stored.database.rows(f"EXPLAIN (ANALYZE) {CLAIM_NAMED}", *named)
+    text = "\n".join(next(iter(row.values())) for row in plan)
+    assert "Seq Scan on turns" not in text, text
+    assert "turns_pkey" in text, text
 
 
 _TOOK = re.compile(r"Execution Time: ([\d.]+) ms")
