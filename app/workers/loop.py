@@ -67,7 +67,7 @@ class Worker:
         with beating(self._heartbeat(asyncio.get_running_loop())):
             beside = [
                 asyncio.create_task(sweep, name=f"sweeper of {self.name}"),
-                asyncio.create_task(self._stopped_waiting(stopping)),
+                asyncio.create_task(self._wake_at_stop(stopping)),
             ]
             try:
                 await self._claim_until(stopping)
@@ -94,7 +94,8 @@ class Worker:
             more = is_look and claimed
             told = None if more else await self.wakeups.runnable.wait(look_at - loop.time())
 
-    async def _stopped_waiting(self, stopping: asyncio.Event) -> None:
+    async def _wake_at_stop(self, stopping: asyncio.Event) -> None:
+        """End the wait for turns, of which `_claim_until` then sees why."""
         await stopping.wait()
         self.wakeups.runnable.look()
 
