@@ -20,7 +20,7 @@ from app.store.message_rows import decode_message
 from app.store.pool import Database, Row
 from app.store.replies import keep_reply, kept_values, taken_keys
 from app.store.statements import Statement
-from app.store.tables import NOT_TERMINAL
+from app.store.statuses import NOT_TERMINAL
 from app.store.turn_codec import TURN_COLUMNS, decode_turn, readable
 from app.store.turns import stored_turn
 from app.turn.ids import ActorId, AgentId, ConversationId, MessageId, TenantId, TurnId

@@ -1,7 +1,7 @@
 """Deleting a conversation: every row of it in every table, in one statement.
 
-The tables are asked which of them hold something of a conversation or of a turn, so a new one is
-not forgotten. The audit is left alone: it holds ids and no content.
+Every table stands here under what its rows are found by, which an index begins with; a test
+compares that with the tables there are. The audit is left alone: it holds ids and no content.
 
 Nothing is written beside it. First the turns are locked, then the conversation, in the order in
 which commands take them; whoever holds one is waited for, and a turn that would begin, a command or
@@ -10,16 +10,12 @@ looked for, by a statement that sees what was written until then.
 """
 
 from collections.abc import Iterator
-
-from sqlalchemy import Table
-from sqlmodel import SQLModel
+from typing import Final
 
 from app.ports import AuditEntry
 from app.store.pool import Database
-from app.store.tables import NOT_TERMINAL
+from app.store.statuses import NOT_TERMINAL
 from app.turn.ids import ConversationId
-
-_STAYS = "audit"
 
 
 async def delete_conversation(
@@ -34,27 +30,40 @@ async def delete_conversation(
     return bool(gone)
 
 
+BY_CONVERSATION: Final = (
+    "context_summaries",
+    "turns",
+    "received",
+    "messages",
+    "idempotency_keys",
+    "conversations",
+)
+"""Tables whose rows are found by the conversation, those that refer to others in front."""
+BY_TURN: Final = (
+    "tool_interruptions",
+    "model_failures",
+    "late_results",
+    "external_calls",
+    "approvals",
+    "turn_events",
+    "model_usage",
+)
+"""Tables whose rows are found by their turn; none of them is referred to."""
+STAYS: Final = frozenset({"agents", "audit"})
+"""Agents are nobody's conversation; the audit outlives them all."""
+
+
 def _deletions() -> Iterator[str]:
-    """The part of each table, those that refer to others in front."""
-    for table in reversed(SQLModel.metadata.sorted_tables):
-        if table.name == _STAYS:
-            continue
-        if _begins_an_index(table, "tenant_id", "conversation_id"):
-            yield (
-                f"deleted_{table.name} AS (DELETE FROM {table.name} x USING ended "
-                "WHERE x.tenant_id = $1 AND x.conversation_id = $2 RETURNING 1)"
-            )
-        elif "turn_id" in table.columns:
-            yield (
-                f"deleted_{table.name} AS (DELETE FROM {table.name} x USING ended, turns_of_it t "
-                "WHERE x.turn_id = t.turn_id RETURNING 1)"
-            )
-
-
-def _begins_an_index(table: Table, *names: str) -> bool:
-    """Whether rows are found by these columns, without reading those of all conversations."""
-    keys = [table.primary_key.columns, *(index.columns for index in table.indexes)]
-    return any(tuple(column.name for column in key)[: len(names)] == names for key in keys)
+    for table in BY_TURN:
+        yield (
+            f"deleted_{table} AS (DELETE FROM {table} x USING ended, turns_of_it t "
+            "WHERE x.turn_id = t.turn_id RETURNING 1)"
+        )
+    for table in BY_CONVERSATION:
+        yield (
+            f"deleted_{table} AS (DELETE FROM {table} x USING ended "
+            "WHERE x.tenant_id = $1 AND x.conversation_id = $2 RETURNING 1)"
+        )
 
 
 _OF_SEVERAL = r"""

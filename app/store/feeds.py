@@ -11,7 +11,7 @@ from datetime import datetime
 from app.ports import JournalRow, StoredTurn
 from app.ports.fault_points import around
 from app.store.pool import Database
-from app.store.tables import TERMINATED, UNFOLDED, UNPRUNED
+from app.store.statuses import TERMINATED, UNFOLDED, UNPRUNED
 from app.store.turn_codec import TURN_COLUMNS
 from app.store.turns import PostgresTurns, stored_turn
 from app.turn.ids import ConversationId, TenantId, TurnId

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import asyncpg
 
-from app.store.tables import NOT_TERMINAL
+from app.store.statuses import NOT_TERMINAL
 
 OLDEST_SUPPORTED, NEWEST_SUPPORTED = 15, 18
 

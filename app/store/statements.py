@@ -1,23 +1,23 @@
 """Statements with named arguments, for asyncpg, which knows numbered ones only.
 
-SQLAlchemy does the numbering, once, when the module is imported; what runs is plain SQL.
+sqlparams does the numbering, once for each statement; what runs is plain SQL (ADR 0038).
 """
 
 from collections.abc import Mapping
+from typing import Any
 
-from sqlalchemy import text
-from sqlalchemy.dialects import registry
+from sqlparams import SQLParams
 
-_DIALECT = registry.load("postgresql.asyncpg")()
+_NUMBERED = SQLParams("named", "numeric_dollar", expand_tuples=False)
 
 
 class Statement:
     """SQL whose arguments are written `:name`, and cast by `CAST(:name AS type)` where needed."""
 
     def __init__(self, sql: str) -> None:
-        compiled = text(sql).compile(dialect=_DIALECT)
-        self.sql = str(compiled)
-        self._names = tuple(compiled.positiontup or ())
+        numbered, names = _NUMBERED.format(sql, _Names())
+        self.sql: str = numbered
+        self._names = tuple(names)
 
     def arguments(self, values: Mapping[str, object]) -> tuple[object, ...]:
         """The values in the order of their numbers.
@@ -26,3 +26,10 @@ class Statement:
             KeyError: an argument of the statement has no value.
         """
         return tuple([values[name] for name in self._names])
+
+
+class _Names(dict[str | int, Any]):
+    """Every name's value is the name itself, so that the arguments come back by name."""
+
+    def __missing__(self, name: str) -> str:
+        return name

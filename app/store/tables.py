@@ -34,13 +34,7 @@ from sqlmodel import Field, SQLModel
 from app.store import record_tables as record_tables  # noqa: PLC0414 - to be tables as well
 from app.store.columns import instant as _instant
 from app.store.columns import text as _text
-from app.turn.status import TERMINAL
-
-NOT_TERMINAL = "status NOT IN (" + ", ".join(sorted(f"'{s.value}'" for s in TERMINAL)) + ")"
-"""The statuses of a turn that still holds its conversation."""
-TERMINATED = NOT_TERMINAL.replace(" NOT IN ", " IN ")
-UNFOLDED = "NOT is_folded"
-UNPRUNED = "is_folded AND pruned_through = 0"
+from app.store.statuses import NOT_TERMINAL, TERMINATED, UNFOLDED, UNPRUNED
 
 
 class ConversationRow(SQLModel, table=True):

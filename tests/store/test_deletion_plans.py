@@ -1,9 +1,11 @@
 """A conversation is deleted without reading what others have said, however much that is."""
 
 import pytest
+from sqlalchemy import Table
 
-from app.store.deletion import DELETE
+from app.store.deletion import BY_CONVERSATION, BY_TURN, DELETE, STAYS
 from app.store.pool import Database
+from app.store.tables import TurnRow
 from app.turn import inputs as i
 from tests.store.stored import TENANT, Stored
 from tests.support.postgres import query
@@ -22,6 +24,32 @@ INSERT INTO received SELECT tenant_id, 'another', 'm' || n, 'of another', '', no
 FROM turns, generate_series(1, 20000) n;
 ANALYZE
 """
+
+
+def test_no_table_is_forgotten() -> None:
+    there_are = set(TurnRow.metadata.tables)
+
+    assert there_are == {*BY_TURN, *BY_CONVERSATION, *STAYS}
+
+
+@pytest.mark.parametrize("table", TurnRow.metadata.sorted_tables, ids=lambda table: table.name)
+def test_rows_are_found_by_what_an_index_begins_with(table: Table) -> None:
+    if table.name in BY_CONVERSATION:
+        assert _begins_an_index(table, "tenant_id", "conversation_id")
+    if table.name in BY_TURN:
+        assert _begins_an_index(table, "turn_id")
+
+
+def test_rows_go_before_those_that_they_refer_to() -> None:
+    order = [*BY_TURN, *BY_CONVERSATION]
+    for table in TurnRow.metadata.sorted_tables:
+        for key in table.foreign_keys:
+            assert order.index(table.name) < order.index(key.column.table.name)
+
+
+def _begins_an_index(table: Table, *names: str) -> bool:
+    keys = [table.primary_key.columns, *(index.columns for index in table.indexes)]
+    return any(tuple(column.name for column in key)[: len(names)] == names for key in keys)
 
 
 @pytest.fixture

@@ -8,11 +8,13 @@ from contextlib import asynccontextmanager
 from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, text
 from sqlmodel import SQLModel
 
-from app.store.migrations import config, head, upgrade
+from app.store.migrations import head, upgrade
 from app.store.migrations.engine import engine_for
+from app.store.migrations.running import config
 from tests.support.polling import eventually
 from tests.support.postgres import PostgresServer, query
 
@@ -27,6 +29,10 @@ async def test_the_newest_revision_equals_the_tables(database_dsn: str) -> None:
     await engine.dispose()
 
     assert found == []
+
+
+def test_the_newest_file_is_the_head_of_one_line_of_migrations() -> None:
+    assert ScriptDirectory.from_config(config("")).get_heads() == [head()]
 
 
 async def test_turns_that_waited_before_there_was_a_list_of_them_are_in_it(
