@@ -7,11 +7,18 @@ from pathlib import Path
 
 from app.settings import Settings
 
+_OF_AN_ATTEMPT = "att"
 _TOKEN_FILE = "token"  # noqa: S105 - a file's name
 
 
 def new_id(prefix: str) -> str:
-    """A fresh id such as `turn_0199…`: milliseconds first, so that new rows stand together."""
+    """A fresh id such as `turn_0199…`: milliseconds first, so that new rows stand together.
+
+    One of an attempt (`att`) is told apart from others of its turn alone, and stands several times
+    in every row of a round: it is short.
+    """
+    if prefix == _OF_AN_ATTEMPT:
+        return f"{prefix}_{secrets.token_hex(6)}"
     return f"{prefix}_{time.time_ns() // 1_000_000:012x}{secrets.token_hex(8)}"
 
 
