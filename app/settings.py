@@ -253,6 +253,11 @@ class Settings(BaseSettings):
         le=60,
         description="How often a worker looks for work it was not told of.",
     )
+    hand_over: bool = Field(
+        default=True,
+        description="Whether the process that takes a message or a command drives the turn itself "
+        "where its worker has a place free; else any worker claims it.",
+    )
     tool_grace_seconds: float = Field(
         default=30.0,
         ge=0,

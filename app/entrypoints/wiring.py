@@ -24,6 +24,7 @@ from app.providers.directory import ProviderDirectory, ProviderEndpoint
 from app.providers.http import HttpClient, Timeouts, new_client
 from app.runner.commit import TurnWriter
 from app.runner.drive import Driver
+from app.runner.hand_over import HandOver
 from app.runner.live_text import LiveText
 from app.runner.model_call import ModelCaller
 from app.runner.recent import RecentCommits
@@ -112,12 +113,15 @@ async def build(
             _services(database, catalog, wakeups, clock, metrics, claims),
             top_up=_top_up_links(settings),
         )
+        worker = _worker(settings, dsn, worker_name, claims, services, _models(settings, http))
+        if settings.hand_over:
+            services = _handing_over(services, worker)
         replies = PostgresReplies(database)
         codes = LoginCodes()
         runtime = Runtime(
             services=services,
             replies=replies,
-            worker=_worker(settings, dsn, worker_name, claims, services, _models(settings, http)),
+            worker=worker,
             authenticator=Authenticator(token, _DEFAULT_PRINCIPAL),
             login_codes=codes,
             login_code=codes.issue(),
@@ -197,6 +201,12 @@ def _services(
     )
 
 
+def _handing_over(services: Services, worker: Worker) -> Services:
+    """What people's requests let go on is handed to the worker, while that one runs here."""
+    hand_over = HandOver(places=worker, catalog=services.catalog, new_id=services.new_id)
+    return replace(services, writer=replace(services.writer, hand_over=hand_over))
+
+
 def _housekeeper(settings: Settings, database: Database, clock: DatabaseClock) -> Housekeeper:
     days = settings.keep_events_days
     return Housekeeper(
@@ -243,6 +253,7 @@ def _worker(
         name=name,
         settings=WorkerSettings(
             concurrency=max(settings.worker_concurrency, 1),
+            lease_seconds=settings.claim_lease_seconds,
             poll_seconds=settings.claim_poll_seconds,
             renew_seconds=settings.claim_renew_seconds,
             give_up_seconds=settings.claim_lease_seconds * _GIVE_UP_SHARE,

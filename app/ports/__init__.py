@@ -19,6 +19,7 @@ from app.ports.model import (
     ResolvedModel,
     TextDelta,
 )
+from app.ports.places import Place, Places
 from app.ports.policy import Allow, Deny, Policy, PolicyCall, RequireApproval
 from app.ports.probes import Done, Probed
 from app.ports.records import (
@@ -27,6 +28,7 @@ from app.ports.records import (
     ClaimedTurn,
     Command,
     Commit,
+    Committed,
     Conversation,
     ConversationSummary,
     Figure,
@@ -35,6 +37,7 @@ from app.ports.records import (
     InterruptedCall,
     JournalRow,
     KeptReply,
+    Lease,
     Lookup,
     Opened,
     Receipt,
@@ -107,6 +110,7 @@ __all__ = [
     "Clock",
     "Command",
     "Commit",
+    "Committed",
     "Conversation",
     "ConversationStore",
     "ConversationSummary",
@@ -136,6 +140,7 @@ __all__ = [
     "LateKind",
     "LateResult",
     "LateResultStore",
+    "Lease",
     "LoadedAgent",
     "Lookup",
     "MessageTaken",
@@ -153,6 +158,8 @@ __all__ = [
     "OrphanClaims",
     "OutcomeUnknown",
     "OutputReader",
+    "Place",
+    "Places",
     "Policy",
     "PolicyCall",
     "Probed",

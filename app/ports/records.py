@@ -6,7 +6,16 @@ from datetime import datetime
 from typing import Literal
 
 from app.turn.events import Event
-from app.turn.ids import ActorId, AgentId, CallId, ConversationId, MessageId, TenantId, TurnId
+from app.turn.ids import (
+    ActorId,
+    AgentId,
+    AttemptId,
+    CallId,
+    ConversationId,
+    MessageId,
+    TenantId,
+    TurnId,
+)
 from app.turn.state import Turn
 from app.turn.status import SuspensionType
 from app.turn.transcript import InterruptionReason, Message, Outcome
@@ -30,6 +39,14 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """The claim that a commit is to make: whose, and for how many seconds."""
+
+    worker: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StoredTurn:
     turn: Turn
     updated_at: datetime
@@ -37,16 +54,6 @@ class StoredTurn:
     """Its place among the turns of its conversation, from 1; 0 where that was not read."""
     pruned_through: int = 0
     """Events up to this one are kept no more; 0 or less: all are there, as of a turn at work."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimedTurn:
-    turn: Turn
-    claim: Claim
-    is_taken_over: bool = False
-    """Whether the claim before ran out without being given up: that worker is gone."""
-    deaths: int = 0
-    """How many workers have gone so since something new was stored of the turn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +138,8 @@ class Commit:
     """What the queue of an ended turn opens: there is no moment without it (case 93)."""
     brought: Sequence[Message] = ()
     """What the new conversation of a new turn brings along; the turn's places are behind it."""
+    lease: Lease | None = None
+    """The claim that comes with the change, of a turn that comes to be at work by it."""
 
     @property
     def stored(self) -> StoredTurn:
@@ -253,6 +262,31 @@ class HistoryMessage:
     """`None`: it was brought along, or is a summary."""
     is_summed_up: bool = False
     """A summary stands in requests for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimedTurn:
+    turn: Turn
+    claim: Claim
+    is_taken_over: bool = False
+    """Whether the claim before ran out without being given up: that worker is gone."""
+    deaths: int = 0
+    """How many workers have gone so since something new was stored of the turn."""
+    begun: AttemptId | None = None
+    """The attempt that the claiming commit has begun, for this worker to make."""
+    history: Sequence[HistoryMessage] | None = None
+    """Everything said in the conversation, where the claiming commit has brought it; else it has
+    to be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed:
+    """What a commit has left behind."""
+
+    messages: Sequence[HistoryMessage]
+    """Those it has added."""
+    claim: Claim | None = None
+    """The one it has made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from app.ports.records import (
     ClaimedTurn,
     Command,
     Commit,
+    Committed,
     Conversation,
     ConversationSummary,
     FoundReply,
@@ -70,7 +71,9 @@ class OutcomeUnknown(Exception):  # noqa: N818
 class TurnStore(Protocol):
     """Turns, their journal and their messages; one atomic statement per change."""
 
-    async def create(self, conversation: Conversation, commit: Commit, command: Command) -> None:
+    async def create(
+        self, conversation: Conversation, commit: Commit, command: Command
+    ) -> Committed:
         """Store a new turn, its conversation with it when that is new.
 
         Raises:
@@ -83,8 +86,8 @@ class TurnStore(Protocol):
 
     async def append(
         self, commit: Commit, *, claim: Claim | None = None, command: Command | None = None
-    ) -> Sequence[HistoryMessage]:
-        """Move a turn from `commit.before` to `commit.after`; the messages that were added.
+    ) -> Committed:
+        """Move a turn from `commit.before` to `commit.after`.
 
         A claim is given up in the same commit when the turn comes to rest. With a successor, that
         turn is there as soon as the other has ended, and the message ids it holds are its own.
@@ -96,6 +99,10 @@ class TurnStore(Protocol):
             KeyTaken: a request with the same key took effect first.
             OutcomeUnknown: read back before trying again.
         """
+        ...
+
+    async def claim_on(self, turn_id: TurnId) -> Claim | None:
+        """The claim that was made last, if it was not given up."""
         ...
 
     async def load(self, turn_id: TurnId) -> Turn | None:

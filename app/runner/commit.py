@@ -25,6 +25,8 @@ from app.ports import (
     Clock,
     Command,
     Commit,
+    Committed,
+    Conversation,
     HistoryMessage,
     MessageTaken,
     NewId,
@@ -37,10 +39,11 @@ from app.ports import (
     Wakeups,
 )
 from app.runner.exact_agent import exact_agent
+from app.runner.hand_over import HandOver, handed
 from app.runner.recent import RecentCommits
 from app.turn.agent import Agent
 from app.turn.decide import decide, decide_request
-from app.turn.events import Event
+from app.turn.events import Event, TurnStarted
 from app.turn.evolve import advance, fold
 from app.turn.ids import TurnId, conversation_key
 from app.turn.inputs import Report, Request, TimePassed
@@ -105,6 +108,32 @@ class TurnWriter:
     """For readers in this process."""
     listeners: Sequence[Listener] = ()
     """Told of every change of this writer, each once, whatever races it took."""
+    hand_over: HandOver | None = None
+    """To the worker of this process, of turns that come to be at work by this writer."""
+
+    async def open(self, conversation: Conversation, commit: Commit, command: CommandOf) -> Commit:
+        """The commit by which the turn has come into being: with its begin, if it is driven here.
+
+        Raises:
+            VersionConflict: another turn became active, or took the message id or the place, first.
+            KeyTaken: a request with the same key took effect first.
+            OutcomeUnknown: the database went away, and the turn is not there as far as can be seen.
+        """
+        with handed(self.hand_over, commit, is_due=commit.after.is_at_work) as handing:
+            commit = handing.commit
+            turn_id = commit.after.identity.turn_id
+            try:
+                done = await self.store.create(conversation, commit, await command(commit))
+            except OutcomeUnknown:
+                if await self.store.load(turn_id) is None:
+                    raise
+                handing.done(await self.store.claim_on(turn_id))
+            else:
+                handing.done(done.claim, done.messages if _is_all(commit) else None)
+        self.recent.opened(commit)
+        self._tell(commit, is_progress=False)
+        self._tell_of_conversation(commit)
+        return commit
 
     async def request(
         self,
@@ -214,25 +243,51 @@ class TurnWriter:
             if not events:
                 return Written(turn=turn, events=(), at=at, messages=(), raced=raced)
             commit = self._commit(turn, events, at)
-            command = None if command_of is None else await command_of(commit)
-            try:
-                messages = await self.store.append(commit, claim=claim, command=command)
-            except MessageTaken:
-                raise  # no other version of the turn would change that
-            except VersionConflict:
-                turn, raced = await self._reload(turn), True
-                continue
-            except OutcomeUnknown as error:
-                _log.warning("commit_outcome_unknown", turn_id=turn.identity.turn_id)
-                if not await self._happened(commit, error):
+            comes_to_work = claim is None and not turn.is_at_work and commit.after.is_at_work
+            with handed(self.hand_over, commit, is_due=comes_to_work) as handing:
+                try:
+                    done, was_seen = await self._append(handing.commit, claim, command_of)
+                except MessageTaken:
+                    raise  # no other version of the turn would change that
+                except VersionConflict:
+                    turn, raced = await self._reload(turn), True
+                    continue
+                except OutcomeUnknown as error:
                     await _pause_or_give_up(pauses, error)
                     turn, raced = await self._reload(turn), True
                     continue
-                messages, raced = (), True
-            self._stored(commit, is_progress=command is None)
-            return Written(turn=commit.after, events=events, at=at, messages=messages, raced=raced)
+                handing.done(done.claim)
+            commit = handing.commit
+            self._stored(commit, is_progress=command_of is None)
+            return Written(
+                turn=commit.after,
+                events=commit.events,
+                at=at,
+                messages=done.messages,
+                raced=raced or not was_seen,
+            )
         message = f"turn {turn.identity.turn_id!r} changed {_MOST_RACES} times meanwhile"
         raise VersionConflict(message)
+
+    async def _append(
+        self, commit: Commit, claim: Claim | None, command_of: CommandOf | None
+    ) -> tuple[Committed, bool]:
+        """What the commit has left behind, and whether it was seen to happen.
+
+        Raises:
+            OutcomeUnknown: it was not seen, and has not happened.
+            As `TurnStore.append` otherwise.
+        """
+        command = None if command_of is None else await command_of(commit)
+        try:
+            return await self.store.append(commit, claim=claim, command=command), True
+        except OutcomeUnknown as error:
+            turn_id = commit.after.identity.turn_id
+            _log.warning("commit_outcome_unknown", turn_id=turn_id)
+            if not await self._happened(commit, error):
+                raise
+            made = None if commit.lease is None else await self.store.claim_on(turn_id)
+            return Committed(messages=(), claim=made), False
 
     def _commit(self, turn: Turn, events: tuple[Event, ...], at: datetime) -> Commit:
         after = advance(turn, events)
@@ -260,20 +315,22 @@ class TurnWriter:
         self.recent.stored(commit)
         for listener in self.listeners:
             _tell(listener, commit)
-        self._tell(commit.after, is_progress=is_progress)
+        is_midway = commit.after.attempt_in_flight is not None
+        self._tell(commit, is_progress=is_progress and is_midway)
         if commit.successor is not None:
-            self._tell(commit.successor.turn, is_progress=False)
-            identity = commit.after.identity
-            key = conversation_key(identity.tenant_id, identity.conversation_id)
-            self.wakeups.announce(key, runnable=False)
+            self.wakeups.announce(commit.successor.turn.identity.turn_id, runnable=True)
+            self._tell_of_conversation(commit)
 
-    def _tell(self, turn: Turn, *, is_progress: bool) -> None:
-        is_midway = turn.attempt_in_flight is not None
-        self.wakeups.announce(
-            turn.identity.turn_id,
-            runnable=turn.is_at_work and not is_midway,
-            is_progress=is_progress and is_midway,
-        )
+    def _tell(self, commit: Commit, *, is_progress: bool) -> None:
+        turn = commit.after
+        is_anybodys = turn.is_at_work and turn.attempt_in_flight is None and commit.lease is None
+        self.wakeups.announce(turn.identity.turn_id, runnable=is_anybodys, is_progress=is_progress)
+
+    def _tell_of_conversation(self, commit: Commit) -> None:
+        """A turn of it begins."""
+        identity = commit.after.identity
+        key = conversation_key(identity.tenant_id, identity.conversation_id)
+        self.wakeups.announce(key, runnable=False)
 
     async def _reload(self, turn: Turn) -> Turn:
         found = await self.store.load(turn.identity.turn_id)
@@ -289,6 +346,15 @@ class TurnWriter:
                 return await _in_journal(self.store, commit)
             await asyncio.sleep(seconds)
         raise error
+
+
+def _is_all(commit: Commit) -> bool:
+    """Whether what the commit says is all that was ever said in the conversation."""
+    match commit.events[0]:
+        case TurnStarted(first_position=0):
+            return not commit.brought
+        case _:
+            return False
 
 
 def _tell(listener: Listener, commit: Commit) -> None:

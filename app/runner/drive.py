@@ -83,7 +83,7 @@ class Driver:
         if turn is None:
             return True
         held = replace(held, turn=turn)
-        transcript = await Transcript.load(self.store, turn)
+        transcript = await Transcript.load(self.store, turn, known=held.history)
         hand = TurnInHand(
             held,
             loaded,

@@ -72,13 +72,13 @@ class TurnInHand:
         self._store = store
         self._writer = writer
         self._wakeups = wakeups
-        self._announced: set[AttemptId] = set()
+        self._announced = set[AttemptId]() if held.begun is None else {held.begun}
         self._waiting: set[Wakeup] = set()
         self._may_begin = terms.may_begin
 
     @property
     def is_begun_here(self) -> bool:
-        """Whether the step in flight is one that this drive has begun."""
+        """Whether the step in flight is one that was begun for this drive."""
         return self.turn.attempt_in_flight in self._announced
 
     def announce(self) -> AttemptId:

@@ -31,9 +31,12 @@ class Transcript:
         self.add(messages)
 
     @classmethod
-    async def load(cls, store: TurnStore, turn: Turn) -> "Transcript":
-        """Everything that has been said in the turn's conversation."""
-        return cls(turn.identity.turn_id, await store.history(turn))
+    async def load(
+        cls, store: TurnStore, turn: Turn, *, known: Sequence[HistoryMessage] | None = None
+    ) -> "Transcript":
+        """Everything that has been said in the turn's conversation; read, where it is not known."""
+        said = await store.history(turn) if known is None else known
+        return cls(turn.identity.turn_id, said)
 
     def add(self, messages: Iterable[HistoryMessage]) -> None:
         """Put messages in their places."""

@@ -81,6 +81,12 @@ class Caller:
         kept = await self.kept(commit.stored, commit.before.version)
         return Command(audit=audit, receipt=receipt, kept=kept)
 
+    async def opening(
+        self, audit: AuditEntry, commit: Commit, receipt: Receipt | None = None
+    ) -> Command:
+        """The same, of a request that opens a turn."""
+        return Command(audit=audit, receipt=receipt, kept=await self.kept(commit.stored))
+
     async def kept(
         self, what: StoredTurn | ConversationSummary, seen_version: int = 0
     ) -> KeptReply | None:

@@ -12,7 +12,6 @@ from functools import partial
 import structlog
 
 from app.ports import (
-    Command,
     Lookup,
     OutcomeUnknown,
     Receipt,
@@ -32,7 +31,6 @@ from app.services.drafts import (
 )
 from app.services.errors import Contended
 from app.services.found import get_turn, require_agent
-from app.services.opening import open_turn
 from app.services.orphans import orphan_held
 from app.turn.errors import Rejected, TurnTerminal
 from app.turn.ids import MessageId, TurnId
@@ -122,9 +120,9 @@ async def _opened(
     audit = caller.entry(
         draft.action, conversation_id=conversation.conversation_id, turn_id=identity.turn_id
     )
-    command = Command(audit=audit, receipt=receipt, kept=await caller.kept(commit.stored))
-    await open_turn(services, conversation, commit, command)
-    return Posted(stored=commit.stored, seen_version=0)
+    command_of = partial(caller.opening, audit, receipt=receipt)
+    opened = await services.writer.open(conversation, commit, command_of)
+    return Posted(stored=opened.stored, seen_version=0)
 
 
 async def _gone_on(

@@ -1,40 +1,19 @@
-"""Turns that come into being: stored, announced, and the agent they are bound to."""
+"""Turns that come into being behind a history, and the agent they are bound to."""
 
 from collections.abc import Sequence
+from functools import partial
 
-from app.ports import Command, Commit, Conversation, LoadedAgent, OutcomeUnknown
+from app.ports import Commit, Conversation, LoadedAgent
 from app.services.changing import recorded, require_allowed
 from app.services.deps import Caller, Services
 from app.services.errors import PayloadInvalid
 from app.turn.changes import Changes
 from app.turn.evolve import fold
-from app.turn.ids import AgentId, Identity, TurnId, conversation_key
+from app.turn.ids import AgentId, Identity, TurnId
 from app.turn.interruption import in_words_of
 from app.turn.resume_point import Resumable
 from app.turn.start import go_on
 from app.turn.transcript import Message
-
-
-async def open_turn(
-    services: Services, conversation: Conversation, commit: Commit, command: Command
-) -> None:
-    """The turn is there, and a worker may take it if it is not on hold.
-
-    Raises:
-        VersionConflict: another turn became active, or took the message id or the place, first.
-        KeyTaken: a request with the same key took effect first.
-        OutcomeUnknown: the database went away, and the turn is not there as far as can be seen.
-    """
-    turn = commit.after
-    try:
-        await services.turns.create(conversation, commit, command)
-    except OutcomeUnknown:
-        if await services.turns.load(turn.identity.turn_id) is None:
-            raise
-    services.recent.opened(commit)
-    services.wakeups.announce(turn.identity.turn_id, runnable=turn.is_at_work)
-    key = conversation_key(conversation.tenant_id, conversation.conversation_id)
-    services.wakeups.announce(key, runnable=False)
 
 
 async def open_behind(  # noqa: PLR0913 - what a turn that goes on consists of
@@ -65,7 +44,7 @@ async def open_behind(  # noqa: PLR0913 - what a turn that goes on consists of
     Raises:
         PayloadInvalid: the conversation's agent is not there, or does not know the model.
         Forbidden: the agent's version does not let the caller name a model.
-        As `open_turn`.
+        As `TurnWriter.open`.
     """
     agent = current_agent(services, conversation.agent_id)
     changes = Changes(model=model)
@@ -90,9 +69,7 @@ async def open_behind(  # noqa: PLR0913 - what a turn that goes on consists of
         turn_id=identity.turn_id,
         changes=recorded(changes),
     )
-    command = Command(audit=audit, kept=await caller.kept(commit.stored))
-    await open_turn(services, conversation, commit, command)
-    return commit
+    return await services.writer.open(conversation, commit, partial(caller.opening, audit))
 
 
 def current_agent(services: Services, agent_id: AgentId | None) -> LoadedAgent:

@@ -38,7 +38,7 @@ class Part:
 
 
 def composed(parts: Iterable[Part | None]) -> tuple[Statement, Mapping[str, object]]:
-    """The statement of these parts, and its arguments by name; it gives the turn's new version."""
+    """The statement of these parts, and its arguments by name; it gives the turn's claim epoch."""
     given = [part for part in parts if part is not None]
     values: dict[str, object] = {}
     for part in given:
@@ -48,7 +48,7 @@ def composed(parts: Iterable[Part | None]) -> tuple[Statement, Mapping[str, obje
 
 @lru_cache(maxsize=256)
 def _statement(parts: tuple[str, ...]) -> Statement:
-    return Statement(f"WITH {', '.join(parts)} SELECT version FROM moved")
+    return Statement(f"WITH {', '.join(parts)} SELECT claim_epoch FROM moved")
 
 
 def consequences(

@@ -16,19 +16,22 @@ A turn that ends with messages in its queue opens the next one in the same state
 fed by the row of the update, so the partial unique index never sees both at work, and nobody sees
 neither.
 
+A turn that comes to be at work where a worker has a place for it is claimed by the statement that
+brings it there. Nobody can be faster, since nobody else sees it unclaimed.
+
 The case that surprised us: an append that finds nothing does not say why. The second look, outside
 the statement, tells a lost claim from a moved version; it cannot be wrong about a lost claim,
 because an epoch never goes back.
 """
 
 from collections.abc import Mapping
+from typing import Literal, TypeAlias
 
-from app.ports import Claim, Command, Commit, Conversation
+from app.ports import Claim, Command, Commit, Conversation, Lease
 from app.store.change_parts import (
     TOUCHED,
     Added,
     Part,
-    added_by,
     brought,
     composed,
     consequences,
@@ -47,25 +50,33 @@ from app.turn.events import TurnStarted
 _AT_WORK = "runnable_at = least(runnable_at, clock_timestamp())"
 _AT_REST = "runnable_at = CAST(:due_at AS timestamptz), claimed_by = NULL, claimed_until = NULL"
 _OF_ITS_OWNER = "AND claimed_by = :claimed_by AND claim_epoch = :claim_epoch"
+_UNTIL = "clock_timestamp() + make_interval(secs => CAST(:lease_seconds AS double precision))"
+_TO_BE_DRIVEN = f"""{_AT_WORK},
+        claimed_by = :claimed_by, claimed_until = {_UNTIL}, claim_epoch = claim_epoch + 1"""
+
+_Claimed: TypeAlias = Literal["by nobody", "by its owner", "with the change"]
 
 
-def _moved(*, is_at_work: bool, is_claimed: bool) -> str:
+def _moved(to: str, claimed: _Claimed) -> str:
+    owner = _OF_ITS_OWNER if claimed == "by its owner" else ""
     return f"""
 moved AS (
     UPDATE turns SET
         version = :version, status = :status, body = :body, updated_at = :at,
-        stop_requested = :stop_requested, {_AT_WORK if is_at_work else _AT_REST},
+        stop_requested = :stop_requested, {to},
         deaths = CASE WHEN :is_progress THEN 0 ELSE deaths END,
         waiting_since = :waiting_since, wait_expires_at = :wait_expires_at, waits_for = :waits_for
-    WHERE turn_id = :turn_id AND version = :expected {_OF_ITS_OWNER if is_claimed else ""}
-    RETURNING turn_id, tenant_id, conversation_id, version, status
+    WHERE turn_id = :turn_id AND version = :expected {owner}
+    RETURNING turn_id, tenant_id, conversation_id, version, status, claim_epoch
 )"""
 
 
-_MOVED = {
-    (is_at_work, is_claimed): _moved(is_at_work=is_at_work, is_claimed=is_claimed)
-    for is_at_work in (True, False)
-    for is_claimed in (True, False)
+_MOVED: Mapping[tuple[bool, _Claimed], str] = {
+    (True, "with the change"): _moved(_TO_BE_DRIVEN, "with the change"),
+    (True, "by its owner"): _moved(_AT_WORK, "by its owner"),
+    (False, "by its owner"): _moved(_AT_REST, "by its owner"),
+    (True, "by nobody"): _moved(_AT_WORK, "by nobody"),
+    (False, "by nobody"): _moved(_AT_REST, "by nobody"),
 }
 
 _NEW_CONVERSATION = f"""
@@ -85,21 +96,27 @@ conversation AS (
     RETURNING tenant_id, conversation_id
 )"""
 
-_CREATED = """
+
+def _created_in(claim: str) -> str:
+    return f"""
 moved AS (
     INSERT INTO turns (turn_id, tenant_id, conversation_id, agent_id, agent_version, status,
-                       version, body, created_at, updated_at, runnable_at, claim_epoch,
-                       stop_requested)
+                       version, body, created_at, updated_at, runnable_at, claimed_by,
+                       claimed_until, claim_epoch, stop_requested)
     SELECT :turn_id, tenant_id, conversation_id, :agent_id, :agent_version, :status, :version,
            :body, :created_at, :at,
-           CASE WHEN :is_at_work THEN clock_timestamp() END, 0, false
+           CASE WHEN :is_at_work THEN clock_timestamp() END, {claim}, false
     FROM conversation
-    RETURNING turn_id, tenant_id, conversation_id, version, status
+    RETURNING turn_id, tenant_id, conversation_id, version, status, claim_epoch
 )"""
 
 
+_CREATED = _created_in("NULL, NULL, 0")
+_CREATED_TO_BE_DRIVEN = _created_in(f":claimed_by, {_UNTIL}, 1")
+
+
 def creating(
-    conversation: Conversation, commit: Commit, command: Command
+    conversation: Conversation, commit: Commit, added: Added, command: Command
 ) -> tuple[Statement, Mapping[str, object]]:
     """The statement that opens a turn, and its arguments by name."""
     return composed(
@@ -107,7 +124,7 @@ def creating(
             _conversation(conversation, commit, command),
             _created(commit),
             brought(commit.brought),
-            *consequences(commit, added_by(commit.events), command, before=None),
+            *consequences(commit, added, command, before=None),
         ]
     )
 
@@ -142,7 +159,13 @@ def _created(commit: Commit) -> Part:
         "created_at": turn.created_at,
         "is_at_work": turn.is_at_work,
     }
-    return Part(_CREATED, values)
+    if commit.lease is None:
+        return Part(_CREATED, values)
+    return Part(_CREATED_TO_BE_DRIVEN, {**values, **_leased(commit.lease)})
+
+
+def _leased(lease: Lease) -> Mapping[str, object]:
+    return {"claimed_by": lease.worker, "lease_seconds": lease.seconds}
 
 
 def appending(
@@ -172,6 +195,14 @@ def _changed(commit: Commit, claim: Claim | None) -> Part:
         "stop_requested": turn.cancel_requested or turn.pause_requested,
         **wait_columns(turn),
     }
-    if claim is not None:
+    if commit.lease is not None:
+        values = {**values, **_leased(commit.lease)}
+    elif claim is not None:
         values = {**values, "claimed_by": claim.worker, "claim_epoch": claim.epoch}
-    return Part(_MOVED[turn.is_at_work, claim is not None], values)
+    return Part(_MOVED[turn.is_at_work, _claimed(commit, claim)], values)
+
+
+def _claimed(commit: Commit, claim: Claim | None) -> _Claimed:
+    if commit.lease is not None:
+        return "with the change"
+    return "by nobody" if claim is None else "by its owner"

@@ -12,6 +12,7 @@ from app.ports import (
     ClaimLost,
     Command,
     Commit,
+    Committed,
     Conversation,
     HistoryMessage,
     InterruptedCall,
@@ -25,7 +26,7 @@ from app.ports import (
     VersionConflict,
 )
 from app.ports.fault_points import around, change_of_turn
-from app.store.change_parts import added_by
+from app.store.change_parts import Added, added_by
 from app.store.changes import appending, creating
 from app.store.interruptions import interruptions_of
 from app.store.message_rows import (
@@ -78,32 +79,38 @@ class PostgresTurns:
         self._database = database
 
     @around("commit.open")
-    async def create(self, conversation: Conversation, commit: Commit, command: Command) -> None:
-        if not await self._write(*creating(conversation, commit, command)):
+    async def create(
+        self, conversation: Conversation, commit: Commit, command: Command
+    ) -> Committed:
+        added = added_by(commit.events)
+        epoch = await self._write(*creating(conversation, commit, added, command))
+        if epoch is None:
             message = f"conversation {conversation.conversation_id!r} was deleted meanwhile"
             raise VersionConflict(message)
+        return _committed(commit, added, epoch)
 
     @around(change_of_turn)
     async def append(
         self, commit: Commit, *, claim: Claim | None = None, command: Command | None = None
-    ) -> Sequence[HistoryMessage]:
+    ) -> Committed:
         added = added_by(commit.events)
-        if not await self._write(*appending(commit, added, claim, command)):
+        epoch = await self._write(*appending(commit, added, claim, command))
+        if epoch is None:
             await self._explain(commit.before, claim)
-        own = commit.after.identity.turn_id
-        said = [history_message(position, message, own) for position, message in added]
-        return [*summary_of(commit), *said]
+        return _committed(commit, added, epoch)
 
-    async def _write(self, statement: Statement, values: Mapping[str, object]) -> bool:
-        """Whether a row was changed."""
+    async def _write(self, statement: Statement, values: Mapping[str, object]) -> int | None:
+        """The claim epoch of the row that was changed; `None` when none was."""
         try:
-            found = await self._database.value(statement.sql, *statement.arguments(values))
+            epoch: int | None = await self._database.value(
+                statement.sql, *statement.arguments(values)
+            )
         except asyncpg.UniqueViolationError as error:
             refused = _REFUSED_BY.get(getattr(error, "constraint_name", None), VersionConflict)
             raise refused(str(error)) from error
         except StoreUnavailable as error:
             raise OutcomeUnknown(str(error)) from error
-        return found is not None
+        return epoch
 
     async def _explain(self, expected: Turn, claim: Claim | None) -> NoReturn:
         turn_id = expected.identity.turn_id
@@ -116,6 +123,13 @@ class PostgresTurns:
         found = None if row is None else row["version"]
         message = f"turn {turn_id!r} is at version {found}, not {expected.version}"
         raise VersionConflict(message)
+
+    async def claim_on(self, turn_id: TurnId) -> Claim | None:
+        query = "SELECT claimed_by, claim_epoch FROM turns WHERE turn_id = $1"
+        row = await self._database.row(query, turn_id)
+        if row is None or row["claimed_by"] is None:
+            return None
+        return Claim(worker=row["claimed_by"], epoch=row["claim_epoch"])
 
     async def load(self, turn_id: TurnId) -> Turn | None:
         row = await self._database.row(f"{_TURN} WHERE t.turn_id = $1", turn_id)
@@ -257,6 +271,15 @@ def stored_turn(row: Row) -> StoredTurn:
         updated_at=row["updated_at"],
         number=row["number"],
         pruned_through=row["pruned_through"],
+    )
+
+
+def _committed(commit: Commit, added: Added, epoch: int) -> Committed:
+    own, lease = commit.after.identity.turn_id, commit.lease
+    said = [history_message(position, message, own) for position, message in added]
+    return Committed(
+        messages=[*summary_of(commit), *said],
+        claim=None if lease is None else Claim(worker=lease.worker, epoch=epoch),
     )
 
 

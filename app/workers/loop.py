@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
+from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -15,6 +16,7 @@ from app.ports import (
     ClaimedTurn,
     ClaimLost,
     ClaimQueue,
+    Lease,
     OutcomeUnknown,
     StoreUnavailable,
     TurnNotReadable,
@@ -22,8 +24,9 @@ from app.ports import (
 )
 from app.runner.drive import Driver
 from app.runner.tasks import cancel_and_wait
-from app.turn.ids import TurnId
+from app.turn.ids import Identity, TurnId
 from app.workers.heartbeat import Heartbeat, OpenRenewals, beating
+from app.workers.kept_places import KeptPlace
 from app.workers.sweeper import Sweeper
 
 _log = structlog.get_logger(__name__)
@@ -33,6 +36,7 @@ _log = structlog.get_logger(__name__)
 class WorkerSettings:
     concurrency: int
     """Turns driven at once; at least 1."""
+    lease_seconds: float
     poll_seconds: float
     """How long a turn can go unnoticed when every hint is lost, or a wait's end."""
     renew_seconds: float
@@ -53,16 +57,24 @@ class Worker:
     catalog: AgentCatalog
     driver: Driver
     sweeper: Sweeper
+    is_idle: bool = field(default=False, init=False)
+    """Whether it waits for turns: no other is due that this process could know of."""
     _held: dict[TurnId, ClaimedTurn] = field(default_factory=dict)
     _driving: dict[TurnId, asyncio.Task[None]] = field(default_factory=dict)
     _known_at: dict[tuple[TurnId, int], float] = field(default_factory=dict)
     """When each claim was last known to be ours, by turn and epoch (`time.monotonic()`)."""
+    _kept: set[KeptPlace] = field(default_factory=set)
+    _none_kept: asyncio.Event = field(default_factory=asyncio.Event)
+    _stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    _context: Context = field(default_factory=copy_context)
+    """What is logged of a drive is not of the request that has handed it over."""
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Work until `stopping` is set; then drop model calls, let tools end, release.
 
         Never raises because of a turn or because the database is away.
         """
+        self._stopping, self._context = stopping, copy_context()
         sweep = self.sweeper.run(stopping, every_seconds=self.settings.poll_seconds)
         with beating(self._heartbeat(asyncio.get_running_loop())):
             beside = [
@@ -71,6 +83,7 @@ class Worker:
             ]
             try:
                 await self._claim_until(stopping)
+                await self._until_none_kept()
                 await asyncio.gather(*self._driving.values(), return_exceptions=True)
             finally:
                 await cancel_and_wait([*beside, *self._driving.values()])
@@ -85,55 +98,104 @@ class Worker:
         look_at = loop.time()
         told: AbstractSet[TurnId] | None = None
         while not stopping.is_set():
-            free = self.settings.concurrency - len(self._driving)
             # Where more are named than there are places, tenants share them.
-            is_look = told is None or len(told) > free or loop.time() >= look_at
+            is_look = told is None or len(told) > self._free or loop.time() >= look_at
             if is_look:
                 look_at = loop.time() + self.settings.poll_seconds
-            claimed = await self._claim_some(stopping, None if is_look else told)
+            claimed = await self._claim_some(None if is_look else told)
             more = is_look and claimed
-            told = None if more else await self.wakeups.runnable.wait(look_at - loop.time())
+            told = None if more else await self._idle(look_at - loop.time())
+
+    async def _idle(self, seconds: float) -> AbstractSet[TurnId] | None:
+        """Wait for turns; meanwhile those that this process stores may have what is free.
+
+        That is so behind a look which has found no other, and until a place gets free that others
+        may have waited for: no tenant's turns go past another's.
+        """
+        self.is_idle = True
+        try:
+            return await self.wakeups.runnable.wait(seconds)
+        finally:
+            self.is_idle = False
 
     async def _wake_at_stop(self, stopping: asyncio.Event) -> None:
         """End the wait for turns, of which `_claim_until` then sees why."""
         await stopping.wait()
         self.wakeups.runnable.look()
 
-    async def _claim_some(
-        self, stopping: asyncio.Event, named: AbstractSet[TurnId] | None = None
-    ) -> bool:
-        free = self.settings.concurrency - len(self._driving)
-        if free <= 0:
+    @property
+    def _free(self) -> int:
+        return self.settings.concurrency - len(self._driving) - len(self._kept)
+
+    async def _claim_some(self, named: AbstractSet[TurnId] | None = None) -> bool:
+        if self._free <= 0:
             return False
         asked_at = time.monotonic()
         try:
             claimed = await self.claims.claim(
-                self.name, limit=free, versions=self.catalog.versions(), named=named
+                self.name, limit=self._free, versions=self.catalog.versions(), named=named
             )
         except StoreUnavailable:
             _log.warning("claim_failed", worker=self.name)
             return False
         for turn in claimed:
-            self._known_at[_named(turn)] = asked_at
-            self._start(turn, stopping)
+            self._start(turn, asked_at)
         return bool(claimed)
 
-    def _start(self, claimed: ClaimedTurn, stopping: asyncio.Event) -> None:
+    def keep(self, identity: Identity) -> KeptPlace | None:
+        """A place for a turn that is about to be stored (`ports.Places`)."""
+        version = (identity.agent_id, identity.agent_version)
+        if not self.is_idle or self._free <= 0 or version not in self.catalog.versions():
+            return None
+        if identity.turn_id in self._driving:  # an earlier claim of it is about to end
+            return None
+        place = KeptPlace(
+            Lease(worker=self.name, seconds=self.settings.lease_seconds), self._settle
+        )
+        self._kept.add(place)
+        self._none_kept.clear()
+        return place
+
+    def _settle(self, place: KeptPlace, claimed: ClaimedTurn | None) -> None:
+        if place not in self._kept:
+            return
+        was_full = self._free <= 0
+        self._kept.discard(place)
+        if claimed is not None:
+            self._start(claimed, place.kept_at)
+        elif was_full:
+            self._look_for_others()
+        if not self._kept:
+            self._none_kept.set()
+
+    async def _until_none_kept(self) -> None:
+        """What is being stored with a claim of ours is driven, if only to be released."""
+        if self._kept:
+            await self._none_kept.wait()
+
+    def _look_for_others(self) -> None:
+        """There was no place for others, so that nobody has looked for them."""
+        self.is_idle = False
+        self.wakeups.runnable.look()
+
+    def _start(self, claimed: ClaimedTurn, known_at: float) -> None:
         turn_id = claimed.turn.identity.turn_id
         before = self._driving.get(turn_id)
+        self._known_at[_named(claimed)] = known_at
         self._held[turn_id] = claimed
-        drive = self._drive(claimed, stopping, before)
-        self._driving[turn_id] = asyncio.create_task(drive, name=f"drive {turn_id}")
+        drive = self._drive(claimed, before)
+        self._driving[turn_id] = asyncio.create_task(
+            drive, name=f"drive {turn_id}", context=self._context.copy()
+        )
 
-    async def _drive(
-        self, claimed: ClaimedTurn, stopping: asyncio.Event, before: asyncio.Task[None] | None
-    ) -> None:
+    async def _drive(self, claimed: ClaimedTurn, before: asyncio.Task[None] | None) -> None:
         turn_id = claimed.turn.identity.turn_id
         try:
             if before is not None:
                 # Our own claim had run out unnoticed, and we were the first to take the turn again.
                 await cancel_and_wait([before])
-            if not await self.driver.drive(claimed, stopping, partial(self._may_begin, claimed)):
+            may_begin = partial(self._may_begin, claimed)
+            if not await self.driver.drive(claimed, self._stopping, may_begin):
                 await self._release(claimed)
         except (ClaimLost, OutcomeUnknown, StoreUnavailable, TurnNotReadable) as reason:
             # Not released: if the claim is still ours it runs out, and that is a pause for free.
@@ -141,12 +203,12 @@ class Worker:
         except Exception:  # noqa: BLE001 - one turn's fault must not end the others
             _log.exception("drive_failed", turn_id=turn_id)
         finally:
-            is_full = len(self._driving) >= self.settings.concurrency
+            was_full = self._free <= 0
             self._known_at.pop(_named(claimed), None)
             if self._held.get(turn_id) is claimed:
                 del self._held[turn_id], self._driving[turn_id]
-            if is_full:  # there was no place for others, so that nobody has looked for them
-                self.wakeups.runnable.look()
+            if was_full:
+                self._look_for_others()
 
     def _may_begin(self, claimed: ClaimedTurn) -> bool:
         """Whether the claim was ours so short a time ago that nobody else can have it by now.

@@ -18,7 +18,7 @@ from app.workers.housekeeper import Housekeeper
 from tests.e2e.conftest import Stage
 from tests.support.crash_matrix import all_die, told
 from tests.support.crash_page import columns_on_page, points_on_page, rows_on_page
-from tests.support.crash_scenarios import EVERYTHING_ELSE, PLAIN, SCENARIOS, SIX, Scenario
+from tests.support.crash_scenarios import EVERYTHING_ELSE, PLAIN, SCENARIOS, SEVEN, Scenario
 from tests.support.deaths import Death, Doom
 
 CHORES = [f"commit.{kind}.{side}" for kind in ("folded", "pruned") for side in ("before", "after")]
@@ -59,7 +59,7 @@ def of_others(scenario: Scenario) -> set[str]:
     """Points at which the story of everything else need not die."""
     if scenario is not EVERYTHING_ELSE:
         return set()
-    return set[str]().union(*map(points_on_page, SIX))
+    return set[str]().union(*map(points_on_page, SEVEN))
 
 
 def test_the_page_has_a_row_for_each_point_and_a_column_for_each_story() -> None:

@@ -6,7 +6,7 @@ no commit is left out whatever the runner's habits become.
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -97,6 +97,8 @@ SCENARIOS = {
 }
 ONLY_DOUBT = ("plain text", "a writing tool")
 """Their deaths are those of the crash matrix."""
+HANDED_OVER = "three tools and an outage"
+"""The scenario whose turn is also driven by the process that takes the commands."""
 RUNS = [
     (fault, name)
     for fault in Fault
@@ -111,6 +113,7 @@ RUNS = [
 async def test_every_run_ends_alike_wherever_the_fault_strikes(
     stage: Stage, fault: Fault, scenario: str
 ) -> None:
+    stage = queueing(stage)
     fate, n = Fate(fault, at=frozenset()), 0
     while fate.struck >= fate.at:
         n += 1
@@ -124,12 +127,41 @@ async def test_every_run_ends_alike_wherever_the_fault_strikes(
 
 @pytest.mark.parametrize(
     "fault",
+    [f for f in Fault if f is not Fault.DEATH_AFTER_CLAIM],
+    ids=lambda fault: fault.name.lower(),
+)
+async def test_so_does_every_run_whose_turn_is_claimed_by_the_commands(
+    stage: Stage, fault: Fault
+) -> None:
+    scenario = SCENARIOS[HANDED_OVER]
+    fate, n = Fate(fault, at=frozenset()), 0
+    while fate.struck >= fate.at:
+        n += 1
+        fate = await run(stage, scenario, Fate(fault, at=frozenset({n})))
+
+    # The message and the retry begin their calls themselves.
+    assert n > fate.commits >= scenario.commits - 1 - scenario.retries
+    assert fate.claims == 0 or fault in FATAL
+
+
+FATAL = {Fault.DEATH_BEFORE_COMMIT, Fault.DEATH_AFTER_COMMIT}
+"""A turn whose worker has died is claimed by the next one."""
+
+
+def queueing(stage: Stage) -> Stage:
+    """All turns go through the queue there."""
+    return replace(stage, settings=stage.settings.model_copy(update={"hand_over": False}))
+
+
+@pytest.mark.parametrize(
+    "fault",
     [Fault.DEATH_BEFORE_COMMIT, Fault.DEATH_AFTER_COMMIT],
     ids=lambda fault: fault.name.lower(),
 )
 async def test_a_recovery_that_dies_at_its_first_commit_is_recovered_from(
     stage: Stage, fault: Fault
 ) -> None:
+    stage = queueing(stage)
     fate, n = Fate(fault, at=frozenset()), 0
     while fate.struck >= fate.at:
         n += 1

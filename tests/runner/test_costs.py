@@ -19,8 +19,10 @@ from app.settings import Settings
 from app.store.pool import Database, connected
 from app.tools import tool
 from app.turn.agent import Limits
+from app.turn.status import Status
 from tests.support.bench import Bench, bench
 from tests.support.models import Model, calls, says
+from tests.workers.test_handing_over import QUOTA, beside
 
 ROUNDS = 205
 MANY = Limits(max_iterations=1_000, max_steps=10_000, parallel_tools=10)
@@ -115,6 +117,38 @@ async def test_a_turn_of_five_rounds_is_driven_by_fourteen_statements(
     assert meter.statements == [3, 5, 7, 9, 11, 13]  # two for each round
 
 
+async def test_a_turn_that_is_handed_over_calls_its_model_behind_the_commit_that_opens_it(
+    database_dsn: str, settings: Settings
+) -> None:
+    rounds = [[calls("look")]] * 5 + [[says("Done.")]]
+    async with (
+        metered(database_dsn, settings, rounds) as (one, meter, counter),
+        beside(one) as here,
+    ):
+        counter.statements.clear()
+        turn_id = await here.bench.post()
+        await here.until(turn_id, Status.COMPLETED)
+
+    assert meter.statements == [2, 4, 6, 8, 10, 12]  # the look at the conversation; the turn
+
+
+async def test_a_turn_that_goes_on_calls_its_model_after_three_statements(
+    database_dsn: str, settings: Settings
+) -> None:
+    rounds = [[QUOTA], [says("Done.")]]
+    async with (
+        metered(database_dsn, settings, rounds) as (one, meter, counter),
+        beside(one) as here,
+    ):
+        turn_id = await here.bench.post()
+        await here.until(turn_id, Status.WAITING_FOR_MODEL)
+        counter.statements.clear()
+        await here.goes_on(turn_id)
+        await here.until(turn_id, Status.COMPLETED)
+
+    assert meter.statements[1:] == [3]  # the turn as it is, as it goes on, its history
+
+
 async def test_ten_tools_that_end_together_cost_two_commits(
     database_dsn: str, settings: Settings
 ) -> None:
@@ -128,7 +162,7 @@ async def test_ten_tools_that_end_together_cost_two_commits(
     assert len(counter.statements) == 1 + 1 + 2 + 1  # the history, begin, round, end
 
 
-@pytest.mark.parametrize(("result_bytes", "at_most"), [(64, 3_400), (4_096, 8_000)])
+@pytest.mark.parametrize(("result_bytes", "at_most"), [(64, 3_200), (4_096, 8_000)])
 async def test_a_round_writes_as_little_at_the_end_of_a_long_turn_as_at_its_beginning(
     database_dsn: str, settings: Settings, result_bytes: int, at_most: int
 ) -> None:

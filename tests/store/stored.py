@@ -123,7 +123,7 @@ class Stored:
         )
 
     async def append(self, commit: Commit, claim: Claim) -> list[HistoryMessage]:
-        return list(await self.turns.append(commit, claim=claim))
+        return list((await self.turns.append(commit, claim=claim)).messages)
 
     async def count(self, table: str) -> int:
         return int(await self.database.value(f"SELECT count(*) FROM {table}"))  # noqa: S608

@@ -90,9 +90,9 @@ async def test_a_commit_hands_out_the_summary_that_it_brings(stored: Stored) -> 
     turn = await compacting(stored, "t2", 2)
     before = await stored.turns.history(turn)
 
-    added = await stored.turns.append(a_commit(turn, summed_up(turn, last=1)))
+    done = await stored.turns.append(a_commit(turn, summed_up(turn, last=1)))
 
-    assert [(each.role, each.position) for each in added] == [(SUMMARY, 1)]
+    assert [(each.role, each.position) for each in done.messages] == [(SUMMARY, 1)]
     assert not any(each.is_summed_up for each in before)
 
 

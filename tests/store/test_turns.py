@@ -233,7 +233,7 @@ async def test_messages_are_handed_back_as_they_are_stored(stored: Stored) -> No
     turn = await stored.tell(await stored.a_turn(), begin())
     commit = a_commit(turn, answered(a_call("A"), text="I look."))
 
-    added = await stored.turns.append(commit)
+    added = (await stored.turns.append(commit)).messages
 
     history = await stored.turns.history(commit.after)
     assert list(history)[1:] == list(added)

@@ -48,13 +48,14 @@ class Bench:
     def driver(self) -> Driver:
         return self.worker.driver
 
-    async def post(self, conversation: str = "ses_1") -> TurnId:
+    async def post(self, conversation: str = "ses_1", *, hold: bool = False) -> TurnId:
         """A turn of the bench's agent, ready to be claimed."""
         draft = Draft(
             conversation_id=ConversationId(conversation),
             content=(TextPart(text="Go."),),
             message_id=MessageId("m1"),
             agent_id=AgentId("bench"),
+            hold=hold,
         )
         return (await post_message(self.services, CALLER, draft)).stored.turn.identity.turn_id
 

@@ -98,6 +98,7 @@ async def told(stage: Stage, scenario: Scenario, doom: Doom, conversation: str) 
     is_slow = last in RENEWING or last in RELEASING
     stage.provider.script(scenario.model, slow(scenario.rounds) if is_slow else scenario.rounds)
     settings = quick_to_renew(stage) if last in RENEWING else stage.settings
+    settings = settings.model_copy(update={"hand_over": scenario.is_handed_over})
     async with asyncio.timeout(_STORY_TAKES_SECONDS):
         turn = await _lived(stage, scenario, doom, conversation, settings, stops=last in RELEASING)
     return await check_told(stage, scenario, turn)

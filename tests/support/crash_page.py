@@ -20,7 +20,7 @@ import structlog
 from app.ports.fault_points import POINTS
 from tests.e2e.conftest import Stage
 from tests.support.crash_matrix import all_die
-from tests.support.crash_scenarios import EVERYTHING_ELSE, SCENARIOS, SIX, Scenario
+from tests.support.crash_scenarios import EVERYTHING_ELSE, SCENARIOS, Scenario
 from tests.support.killings import chosen_to_be_killed, kill_all
 from tests.support.nursery import Nursery, nursery
 from tests.support.postgres import PostgresServer, postgres_for_tests
@@ -105,7 +105,7 @@ async def matrix(stage: Stage, server: PostgresServer, nest: Nursery) -> Mapping
     """The deaths inside a process, all there are, and the processes that every test run kills."""
     met: dict[str, Counter[str]] = {}
     for scenario in SCENARIOS:
-        elsewhere = set[str]().union(*met.values()) if scenario not in SIX else ()
+        elsewhere = set[str]().union(*met.values()) if scenario is EVERYTHING_ELSE else ()
         met[scenario.name] = await all_die(stage, scenario, elsewhere=elsewhere)
         print(f"{scenario.name}: {met[scenario.name].total()} deaths", file=sys.stderr)  # noqa: T201
     chosen = chosen_to_be_killed(met)

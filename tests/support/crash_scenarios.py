@@ -1,4 +1,4 @@
-"""What a process dies in the middle of: six stories, and one of everything else there is.
+"""What a process dies in the middle of: seven stories, and one of everything else there is.
 
 A story is told by a person over HTTP who begins it anew after each death, as any client may: every
 command can be repeated, and nothing is remembered between two lives. The same stories are told to
@@ -174,6 +174,8 @@ class Scenario:
     dies_first: Sequence[tuple[str, int]] = ()
     """Points and passages at which earlier lives have ended already."""
     status: str = "COMPLETED"
+    is_handed_over: bool = False
+    """Whether the process that takes the person's commands drives the turn by itself."""
 
     @property
     def agent_id(self) -> str:
@@ -219,6 +221,13 @@ RESUMED = Scenario(
     tools=("look_up", "book", "pay"),
     dies_first=(("tool.writes.after", 1),),
 )
+HANDED_OVER = Scenario(
+    name="handed over",
+    rounds=[{**_calling(_LOOK_UP, _BOOK, _PAY), "faults": [QUOTA]}, _DONE],
+    answer="All is done.",
+    tools=("look_up", "book", "pay"),
+    is_handed_over=True,
+)
 EVERYTHING_ELSE = Scenario(
     name="everything else",
     rounds=[
@@ -230,8 +239,8 @@ EVERYTHING_ELSE = Scenario(
     told=_everything_else,
     status="CANCELLED",
 )
-SIX = (PLAIN, THREE_TOOLS, WRITING, APPROVAL, EXTERNAL, RESUMED)
-SCENARIOS = (*SIX, EVERYTHING_ELSE)
+SEVEN = (PLAIN, THREE_TOOLS, WRITING, APPROVAL, EXTERNAL, RESUMED, HANDED_OVER)
+SCENARIOS = (*SEVEN, EVERYTHING_ELSE)
 
 
 def _tools(ledger: Ledger) -> Sequence[Any]:

@@ -18,6 +18,7 @@ from app.ports import Clock, OutcomeUnknown
 from app.ports.fault_points import TURN_COMMITS, watched_by
 from app.services.deps import Services
 from app.settings import Settings
+from tests.support.polling import eventually
 from tests.support.postgres import query
 
 Result = TypeVar("Result")
@@ -183,9 +184,18 @@ async def living(
 
 @asynccontextmanager
 async def working(runtime: wiring.Runtime) -> AsyncGenerator[None]:
-    """Its worker at work; leaving ends it without any farewell."""
+    """Its worker at work; leaving ends it without any farewell.
+
+    It waits for turns by then, so that it depends on the settings alone whether any are handed to
+    it; unless it has died by then.
+    """
     running = asyncio.create_task(runtime.worker.run(runtime.stopping))
+
+    async def has_begun() -> bool:
+        return runtime.worker.is_idle or running.done()
+
     try:
+        await eventually(has_begun)
         yield
     finally:
         running.cancel()

@@ -29,17 +29,23 @@ from tests.support.models import Model, calls, says
 from tests.support.polling import eventually
 from tests.support.postgres import query, with_database
 
-QUICK = WorkerSettings(concurrency=4, poll_seconds=0.05, renew_seconds=0.05, give_up_seconds=0.2)
 LEASE_SECONDS = 0.3
+QUICK = WorkerSettings(
+    concurrency=4,
+    lease_seconds=LEASE_SECONDS,
+    poll_seconds=0.05,
+    renew_seconds=0.05,
+    give_up_seconds=0.2,
+)
 
 
 @asynccontextmanager
-async def working(worker: Worker) -> AsyncGenerator[None]:
+async def working(worker: Worker) -> AsyncGenerator[asyncio.Event]:
     """The worker works until the end of the block, and must then stop in order."""
     stopping = asyncio.Event()
     task = asyncio.create_task(worker.run(stopping))
     try:
-        yield
+        yield stopping
     finally:
         stopping.set()
         async with asyncio.timeout(10):
