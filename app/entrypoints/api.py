@@ -15,6 +15,7 @@ from app.http.request_context import RequestContext
 from app.http.sse import Frames
 from app.routers import (
     agents,
+    cancelling,
     conversations,
     events,
     external_calls,
@@ -41,6 +42,7 @@ ROUTED = (
     messages,
     queue,
     turns,
+    cancelling,
     starts,
     resume,
     forks,

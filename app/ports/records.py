@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from app.turn.effects import closed_by
 from app.turn.events import Event
 from app.turn.ids import (
     ActorId,
@@ -18,7 +19,7 @@ from app.turn.ids import (
 )
 from app.turn.state import Turn
 from app.turn.status import SuspensionType
-from app.turn.transcript import InterruptionReason, Message, Outcome
+from app.turn.transcript import InterruptionReason, Message, Outcome, ToolResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +55,9 @@ class StoredTurn:
     """Its place among the turns of its conversation, from 1; 0 where that was not read."""
     pruned_through: int = 0
     """Events up to this one are kept no more; 0 or less: all are there, as of a turn at work."""
+    closed: tuple[ToolResult, ...] = ()
+    """Of calls that were closed without a result of their tool by the change that has just left
+    the turn so; nothing where it was read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +148,7 @@ class Commit:
     @property
     def stored(self) -> StoredTurn:
         """The turn as it is once the commit has happened."""
-        return StoredTurn(turn=self.after, updated_at=self.at)
+        return StoredTurn(turn=self.after, updated_at=self.at, closed=closed_by(self.events))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

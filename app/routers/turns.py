@@ -1,6 +1,6 @@
-"""`/turns`: reading them, pausing and ending one."""
+"""`/turns`: reading them, and pausing one."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Response
 
@@ -30,7 +30,6 @@ from app.services.commands import Commanded
 from app.services.deps import Caller
 from app.services.found import get_turn
 from app.services.turns import (
-    cancel,
     list_failures,
     list_interruptions,
     list_turns,
@@ -43,14 +42,6 @@ from app.turn.status import Status
 router = APIRouter(prefix="/turns", tags=["turns"])
 
 _ONE = "/{turnId}"
-
-
-def _now_or_soon(soon: str) -> dict[int | str, dict[str, Any]]:
-    """How the answers 200, it is done, and 202, `soon` it will be, are described."""
-    return {
-        200: {"headers": TURN_HEADERS},
-        202: {"model": TurnOutput, "description": soon, "headers": TURN_HEADERS},
-    }
 
 
 @router.get("", openapi_extra=may_answer("cursor_invalid", "payload_invalid"))
@@ -160,7 +151,14 @@ async def read_interruptions(
 @router.post(
     f"{_ONE}/pause",
     response_model=TurnOutput,
-    responses=_now_or_soon("It pauses as soon as what is in flight has ended."),
+    responses={
+        200: {"headers": TURN_HEADERS},
+        202: {
+            "model": TurnOutput,
+            "description": "It pauses as soon as what is in flight has ended.",
+            "headers": TURN_HEADERS,
+        },
+    },
     dependencies=[KEYED],
     openapi_extra=may_answer(
         "turn_not_found",
@@ -185,29 +183,3 @@ async def pause_a_turn(turn_id: TurnPath, exchange: ExchangeDep, if_match: IfMat
         return await exchange.turn(stored, 200 if stored.turn.status is Status.PAUSED else 202)
 
     return await exchange.answer_when_dropped(command, render)
-
-
-@router.post(
-    f"{_ONE}/cancel",
-    response_model=TurnOutput,
-    responses=_now_or_soon("It ends as soon as it can."),
-    dependencies=[KEYED],
-    openapi_extra=may_answer(
-        "turn_not_found", "turn_terminal", "version_conflict", "precondition_failed"
-    ),
-)
-async def cancel_a_turn(turn_id: TurnPath, exchange: ExchangeDep, if_match: IfMatch) -> Response:
-    """Ends the turn for good: at once (200), or as soon as what is in flight has ended (202).
-
-    Tools in flight have their grace period, then they are ended. `…/interruptions` says of each
-    call whether it was stopped (`cancelled`), never begun (`not_started`), or may have had an
-    effect that nobody could stop (`unknown`); readers are told by the events.
-    """
-
-    async def command(caller: Caller) -> Commanded:
-        return await cancel(exchange.services, caller, TurnId(turn_id), expected_version=if_match)
-
-    async def render(stored: StoredTurn, _seen_version: int) -> Response:
-        return await exchange.turn(stored, 200 if stored.turn.is_terminal else 202)
-
-    return await exchange.answer_at_once(command, render)

@@ -43,6 +43,7 @@ from app.runner.hand_over import HandOver, handed
 from app.runner.recent import RecentCommits
 from app.turn.agent import Agent
 from app.turn.decide import decide, decide_request
+from app.turn.effects import closed_by
 from app.turn.events import Event, TurnStarted
 from app.turn.evolve import advance, fold
 from app.turn.ids import TurnId, conversation_key
@@ -86,7 +87,7 @@ class Written:
     @property
     def stored(self) -> StoredTurn:
         """The turn as this change has left it."""
-        return StoredTurn(turn=self.turn, updated_at=self.at)
+        return StoredTurn(turn=self.turn, updated_at=self.at, closed=closed_by(self.events))
 
     @property
     def seen_version(self) -> int:

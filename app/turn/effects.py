@@ -33,7 +33,7 @@ def brought(turn: Turn | None, events: Iterable[e.Event]) -> Brought:
         ValueError: they are not what a message brings.
     """
     events = tuple(events)
-    closes = tuple(event.result for event in events if isinstance(event, e.ToolInterrupted))
+    closes = closed_by(events)
     for event in events:
         match event:
             case e.TurnStarted():
@@ -48,6 +48,11 @@ def brought(turn: Turn | None, events: Iterable[e.Event]) -> Brought:
                 pass
     message = f"no message brings {[event.type for event in events]}"
     raise ValueError(message)
+
+
+def closed_by(events: Iterable[e.Event]) -> tuple[ToolResult, ...]:
+    """Results of calls that the events close without a result of their tool, in declared order."""
+    return tuple(event.result for event in events if isinstance(event, e.ToolInterrupted))
 
 
 def _going_on(turn: Turn | None, closes: tuple[ToolResult, ...]) -> Effect:

@@ -292,6 +292,26 @@ async def test_case_110_an_error_from_outside_is_told_to_the_model(stage: Stage)
     assert types.count("EXTERNAL_TOOL_FAILED") == 1
 
 
+async def test_a_cancellation_says_at_once_what_it_makes_of_calls_and_says_it_again(
+    stage: Stage,
+) -> None:
+    async with a_desk(stage) as desk:
+        waiting = await desk.opens(asks(SCAN, call("B", "pay", amount=1)))
+        path, key = f"/turns/{waiting['turnId']}/cancel", {"Idempotency-Key": "once"}
+        first, repeated, second = [
+            await desk.service.client.post(path, headers=headers) for headers in (key, key, {})
+        ]
+
+    assert [answer.status_code for answer in (first, repeated, second)] == [200, 200, 200]
+    assert repeated.headers["Idempotency-Replayed"] == "true"
+    assert repeated.json() == first.json()
+    assert second.json()["givenUp"] == first.json()["givenUp"]
+    assert first.json()["givenUp"] == [
+        {"callId": "A", "toolName": "scan", "outcome": "unknown"},
+        {"callId": "B", "toolName": "pay", "outcome": "cancelled"},
+    ]
+
+
 async def test_case_111_a_cancellation_calls_off_what_is_outside(stage: Stage) -> None:
     async with a_desk(stage) as desk:
         waiting = await desk.opens(asks(SCAN, call("B", "pay", amount=1)))

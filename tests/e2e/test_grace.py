@@ -6,6 +6,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
+
 from app.agents import Agent
 from app.settings import Settings
 from tests.e2e.conftest import Stage
@@ -47,6 +49,12 @@ async def interruptions(service: Service, turn_id: str) -> dict[str, tuple[str, 
     return {item["callId"]: (item["outcome"], item["reason"]) for item in items}
 
 
+def given_up(answer: httpx.Response) -> dict[str, str | None]:
+    """What a cancellation says of the calls, by call."""
+    items: list[dict[str, Any]] = answer.json()["givenUp"]
+    return {item["callId"]: item["outcome"] for item in items}
+
+
 async def test_case_70_a_paused_turn_goes_on_with_the_model_behind_calls_that_were_stopped(
     stage: Stage,
 ) -> None:
@@ -65,12 +73,15 @@ async def test_case_70_a_paused_turn_goes_on_with_the_model_behind_calls_that_we
 
 async def test_case_124_a_cancellation_ends_a_turn_whose_tool_never_returns(stage: Stage) -> None:
     async with at_work(stage, LOOK, PAY) as (service, turn_id):
-        await service.client.post(f"/turns/{turn_id}/cancel")
+        asked = await service.client.post(f"/turns/{turn_id}/cancel")
         ended = await service.at_rest(turn_id)
         what = await interruptions(service, turn_id)
+        again = await service.client.post(f"/turns/{turn_id}/cancel")
 
     assert ended["status"] == "CANCELLED"
     assert what == {"A": ("cancelled", "cut_off"), "B": ("unknown", "cut_off")}
+    assert (asked.status_code, given_up(asked)) == (202, {"A": None, "B": None})
+    assert (again.status_code, given_up(again)) == (200, {"A": "cancelled", "B": "unknown"})
     await check_everything(stage.dsn, stage.ledger)
 
 

@@ -149,11 +149,14 @@ def test_the_turn_resource_has_the_fields_of_the_semantics() -> None:
     assert SCHEMAS[MessageBody.__name__]["required"] == ["content"]
 
 
+TURNS = tuple(f"/{name}'}}" for name in ("TurnOutput", "PostedTurnOutput", "CancelledTurnOutput"))
+
+
 def test_every_answer_that_is_a_turn_has_its_version_and_its_place() -> None:
     for method, path, found in operations():
         for status, response in found["responses"].items():
             shown = str(response.get("content", {}).get("application/json", {}).get("schema", {}))
-            is_a_turn = shown.endswith(("/TurnOutput'}", "/PostedTurnOutput'}"))
+            is_a_turn = shown.endswith(TURNS)
 
             is_placed = {"ETag", "Location"} <= response.get("headers", {}).keys()
             assert is_a_turn == is_placed, (method, path, status)
