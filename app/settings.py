@@ -251,7 +251,8 @@ class Settings(BaseSettings):
         default=1.0,
         ge=0.01,
         le=60,
-        description="How often a worker looks for work it was not told of.",
+        description="How often a worker looks for work it was not told of, and half as often for "
+        "waits whose time is over.",
     )
     hand_over: bool = Field(
         default=True,

@@ -29,6 +29,9 @@ from app.workers.heartbeat import Heartbeat, OpenRenewals, beating
 from app.workers.kept_places import KeptPlace
 from app.workers.sweeper import Sweeper
 
+_POLLS_PER_SWEEP = 2
+"""Waits last for minutes at least; a turn that is due waits for nothing but a look."""
+
 _log = structlog.get_logger(__name__)
 
 
@@ -38,7 +41,7 @@ class WorkerSettings:
     """Turns driven at once; at least 1."""
     lease_seconds: float
     poll_seconds: float
-    """How long a turn can go unnoticed when every hint is lost, or a wait's end."""
+    """How long a turn can go unnoticed when every hint is lost; the end of a wait twice as long."""
     renew_seconds: float
     give_up_seconds: float
 
@@ -75,7 +78,8 @@ class Worker:
         Never raises because of a turn or because the database is away.
         """
         self._stopping, self._context = stopping, copy_context()
-        sweep = self.sweeper.run(stopping, every_seconds=self.settings.poll_seconds)
+        seldom = _POLLS_PER_SWEEP * self.settings.poll_seconds
+        sweep = self.sweeper.run(stopping, every_seconds=seldom)
         with beating(self._heartbeat(asyncio.get_running_loop())):
             beside = [
                 asyncio.create_task(sweep, name=f"sweeper of {self.name}"),
