@@ -6,6 +6,8 @@ machine. Everything talks to loopback; every loop is bounded in count and time.
 
 import argparse
 import json
+import os
+import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Sequence
@@ -65,6 +67,8 @@ def _measure(
         place = Path(folder)
         stub = [sys.executable, "-m", "bench.stub_model", str(stub_port)]
         env = target.env(database=url, port=port, stub_port=stub_port, folder=place / "data")
+        if (first := target.preparation()) is not None:
+            subprocess.run(first, env={**os.environ, **env}, cwd=ROOT, check=True)  # noqa: S603
         with (
             running(stub, log=place / "stub.log", port=stub_port, cwd=ROOT),
             running(target.command(), log=place / "log", port=port, env=env, cwd=ROOT) as pid,

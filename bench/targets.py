@@ -66,6 +66,10 @@ class Target:
             return [str(self.python.parent / "turnkeeper"), "serve"]
         return [str(self.python), str(PEERS / self.script)]
 
+    def preparation(self) -> Sequence[str] | None:
+        """What is run before it is started, as a deployment does; a peer's script needs nothing."""
+        return [*self.command()[:-1], "migrate"] if self.is_ours else None
+
     def env(self, *, database: str, port: int, stub_port: int, folder: Path) -> Mapping[str, str]:
         """Its environment variables beside those of this process."""
         stub = f"http://127.0.0.1:{stub_port}/v1"
