@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from app.ports.records import ClaimedTurn, Lease
-from app.turn.ids import Identity
+from app.turn.ids import Identity, TurnId
 
 
 class Place(Protocol):
@@ -18,8 +18,12 @@ class Place(Protocol):
         """The worker drives the turn from now on."""
         ...
 
-    def give_up(self) -> None:
-        """Anybody may have the place; without effect once it is filled."""
+    def give_up(self, in_doubt: TurnId | None = None) -> None:
+        """Anybody may have the place; without effect once it is filled.
+
+        The claim on a turn `in_doubt` may have been made, now or a moment later: the worker gives
+        it back.
+        """
         ...
 
 

@@ -101,10 +101,6 @@ class TurnStore(Protocol):
         """
         ...
 
-    async def claim_on(self, turn_id: TurnId) -> Claim | None:
-        """The claim that was made last, if it was not given up."""
-        ...
-
     async def load(self, turn_id: TurnId) -> Turn | None:
         """For workers, who act on a turn they hold; people's requests use `find`."""
         ...
@@ -297,4 +293,10 @@ class ClaimQueue(Renewals, Protocol):
 
     async def release(self, worker: str, claims: Mapping[TurnId, int]) -> None:
         """Give claims back; those that have passed on are left alone."""
+        ...
+
+    async def release_strays(
+        self, worker: str, turn_ids: AbstractSet[TurnId]
+    ) -> AbstractSet[TurnId]:
+        """Give back whatever claims of these turns are the worker's; which they were."""
         ...

@@ -39,7 +39,7 @@ from app.ports import (
     Wakeups,
 )
 from app.runner.exact_agent import exact_agent
-from app.runner.hand_over import HandOver, handed
+from app.runner.hand_over import Handing, HandOver, handed
 from app.runner.recent import RecentCommits
 from app.turn.agent import Agent
 from app.turn.decide import decide, decide_request
@@ -122,13 +122,13 @@ class TurnWriter:
         """
         with handed(self.hand_over, commit, is_due=commit.after.is_at_work) as handing:
             commit = handing.commit
-            turn_id = commit.after.identity.turn_id
+            kept = await command(commit)
+            handing.may_be_stored = True
             try:
-                done = await self.store.create(conversation, commit, await command(commit))
+                done = await self.store.create(conversation, commit, kept)
             except OutcomeUnknown:
-                if await self.store.load(turn_id) is None:
+                if await self.store.load(commit.after.identity.turn_id) is None:
                     raise
-                handing.done(await self.store.claim_on(turn_id))
             else:
                 handing.done(done.claim, done.messages if _is_all(commit) else None)
         self.recent.opened(commit)
@@ -245,50 +245,51 @@ class TurnWriter:
                 return Written(turn=turn, events=(), at=at, messages=(), raced=raced)
             commit = self._commit(turn, events, at)
             comes_to_work = claim is None and not turn.is_at_work and commit.after.is_at_work
-            with handed(self.hand_over, commit, is_due=comes_to_work) as handing:
-                try:
-                    done, was_seen = await self._append(handing.commit, claim, command_of)
-                except MessageTaken:
-                    raise  # no other version of the turn would change that
-                except VersionConflict:
-                    turn, raced = await self._reload(turn), True
-                    continue
-                except OutcomeUnknown as error:
-                    await _pause_or_give_up(pauses, error)
-                    turn, raced = await self._reload(turn), True
-                    continue
-                handing.done(done.claim)
+            try:
+                with handed(self.hand_over, commit, is_due=comes_to_work) as handing:
+                    done = await self._append(handing, claim, command_of)
+            except MessageTaken:
+                raise  # no other version of the turn would change that
+            except VersionConflict:
+                turn, raced = await self._reload(turn), True
+                continue
+            except OutcomeUnknown as error:
+                await _pause_or_give_up(pauses, error)
+                turn, raced = await self._reload(turn), True
+                continue
             commit = handing.commit
-            self._stored(commit, is_progress=command_of is None)
+            self._stored(commit, is_progress=claim is not None)
             return Written(
                 turn=commit.after,
                 events=commit.events,
                 at=at,
-                messages=done.messages,
-                raced=raced or not was_seen,
+                messages=() if done is None else done.messages,
+                raced=raced or done is None,
             )
         message = f"turn {turn.identity.turn_id!r} changed {_MOST_RACES} times meanwhile"
         raise VersionConflict(message)
 
     async def _append(
-        self, commit: Commit, claim: Claim | None, command_of: CommandOf | None
-    ) -> tuple[Committed, bool]:
-        """What the commit has left behind, and whether it was seen to happen.
+        self, handing: Handing, claim: Claim | None, command_of: CommandOf | None
+    ) -> Committed | None:
+        """What the commit has left behind; `None` when its journal alone says that it happened.
 
         Raises:
-            OutcomeUnknown: it was not seen, and has not happened.
+            OutcomeUnknown: it has not happened, as far as can be seen.
             As `TurnStore.append` otherwise.
         """
+        commit = handing.commit
         command = None if command_of is None else await command_of(commit)
+        handing.may_be_stored = True
         try:
-            return await self.store.append(commit, claim=claim, command=command), True
+            done = await self.store.append(commit, claim=claim, command=command)
         except OutcomeUnknown as error:
-            turn_id = commit.after.identity.turn_id
-            _log.warning("commit_outcome_unknown", turn_id=turn_id)
+            _log.warning("commit_outcome_unknown", turn_id=commit.after.identity.turn_id)
             if not await self._happened(commit, error):
                 raise
-            made = None if commit.lease is None else await self.store.claim_on(turn_id)
-            return Committed(messages=(), claim=made), False
+            return None
+        handing.done(done.claim)
+        return done
 
     def _commit(self, turn: Turn, events: tuple[Event, ...], at: datetime) -> Commit:
         after = advance(turn, events)

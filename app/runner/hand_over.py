@@ -18,9 +18,11 @@ from app.ports import (
     ClaimedTurn,
     Commit,
     HistoryMessage,
+    KeyTaken,
     NewId,
     Place,
     Places,
+    VersionConflict,
 )
 from app.runner.exact_agent import exact_agent
 from app.turn import inputs as i
@@ -29,13 +31,18 @@ from app.turn.evolve import advance
 from app.turn.ids import AttemptId
 from app.turn.next_step import CallModel, next_step
 
+_REFUSALS = (VersionConflict, KeyTaken)
+"""By which the store says that nothing was written."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@dataclass(slots=True, kw_only=True)
 class Handing:
     """A commit that may bring its turn to the worker here."""
 
     commit: Commit
     """With the claim and what is begun, where there is a place."""
+    may_be_stored: bool = False
+    """To be set before the store is told: from then on only a refusal says that it is not."""
     _place: Place | None = None
     _begun: AttemptId | None = None
 
@@ -43,14 +50,13 @@ class Handing:
         """The commit is stored, and has made `claim`; the worker goes on from there.
 
         Args:
-            claim: on the turn; another worker's is none of ours.
+            claim: on the turn; `None` where there was no place, or the store's answer was lost.
             history: all of the conversation, where that is known.
         """
-        if self._place is None or claim is None or claim.worker != self._place.lease.worker:
+        if self._place is None or claim is None:
             return
-        self._place.fill(
-            ClaimedTurn(turn=self.commit.after, claim=claim, begun=self._begun, history=history)
-        )
+        turn, begun = self.commit.after, self._begun
+        self._place.fill(ClaimedTurn(turn=turn, claim=claim, begun=begun, history=history))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,17 +71,23 @@ class HandOver:
     def of(self, commit: Commit) -> Generator[Handing]:
         """The commit by which a turn at rest, or a new one, comes to be at work.
 
-        A place is kept for it until the context is left.
+        A place is kept for it until the context is left. By an exception other than a refusal, or
+        without an answer of the store, it is left in doubt.
         """
         place = self.places.keep(commit.after.identity)
         if place is None:
             yield Handing(commit=commit)
             return
+        begun, attempt_id = self._begun(replace(commit, lease=place.lease))
+        handing = Handing(commit=begun, _place=place, _begun=attempt_id)
         try:
-            begun, attempt_id = self._begun(replace(commit, lease=place.lease))
-            yield Handing(commit=begun, _place=place, _begun=attempt_id)
+            yield handing
+        except _REFUSALS:
+            handing.may_be_stored = False
+            raise
         finally:
-            place.give_up()
+            turn_id = commit.after.identity.turn_id
+            place.give_up(in_doubt=turn_id if handing.may_be_stored else None)
 
     def _begun(self, commit: Commit) -> tuple[Commit, AttemptId | None]:
         """The commit with the begin of a model call, if that is what comes next."""

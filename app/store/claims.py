@@ -112,6 +112,12 @@ FROM unnest($2::text[], $3::int[]) AS held (turn_id, epoch)
 WHERE t.turn_id = held.turn_id AND t.claim_epoch = held.epoch AND t.claimed_by = $1
 """
 
+_RELEASE_STRAYS = """
+UPDATE turns SET claimed_by = NULL, claimed_until = NULL
+WHERE turn_id = ANY($2::text[]) AND claimed_by = $1
+RETURNING turn_id
+"""
+
 _PUT_OFF = """
 UPDATE turns t
 SET claimed_by = CASE WHEN held.was_held THEN t.claimed_by END,
@@ -212,6 +218,13 @@ class PostgresClaims:
     @around("claim.release")
     async def release(self, worker: str, claims: Mapping[TurnId, int]) -> None:
         await self._database.execute(_RELEASE, worker, list(claims), list(claims.values()))
+
+    @around("claim.release")
+    async def release_strays(
+        self, worker: str, turn_ids: AbstractSet[TurnId]
+    ) -> AbstractSet[TurnId]:
+        rows = await self._database.rows(_RELEASE_STRAYS, worker, list(turn_ids))
+        return {TurnId(row["turn_id"]) for row in rows}
 
     @around("claim.take", if_any=True)
     async def take(self, worker: str, turn_id: TurnId) -> Claim | None:

@@ -124,13 +124,6 @@ class PostgresTurns:
         message = f"turn {turn_id!r} is at version {found}, not {expected.version}"
         raise VersionConflict(message)
 
-    async def claim_on(self, turn_id: TurnId) -> Claim | None:
-        query = "SELECT claimed_by, claim_epoch FROM turns WHERE turn_id = $1"
-        row = await self._database.row(query, turn_id)
-        if row is None or row["claimed_by"] is None:
-            return None
-        return Claim(worker=row["claimed_by"], epoch=row["claim_epoch"])
-
     async def load(self, turn_id: TurnId) -> Turn | None:
         row = await self._database.row(f"{_TURN} WHERE t.turn_id = $1", turn_id)
         return None if row is None else decode_turn(row)

@@ -26,7 +26,7 @@ from app.runner.drive import Driver
 from app.runner.tasks import cancel_and_wait
 from app.turn.ids import Identity, TurnId
 from app.workers.heartbeat import Heartbeat, OpenRenewals, beating
-from app.workers.kept_places import KeptPlace
+from app.workers.kept_places import Doubts, KeptPlace
 from app.workers.sweeper import Sweeper
 
 _POLLS_PER_SWEEP = 2
@@ -68,6 +68,9 @@ class Worker:
     """When each claim was last known to be ours, by turn and epoch (`time.monotonic()`)."""
     _kept: set[KeptPlace] = field(default_factory=set)
     _none_kept: asyncio.Event = field(default_factory=asyncio.Event)
+    _doubts: Doubts = field(default_factory=Doubts)
+    _none_due: bool = False
+    """By the last look at all turns, as far as is known since."""
     _stopping: asyncio.Event = field(default_factory=asyncio.Event)
     _context: Context = field(default_factory=copy_context)
     """What is logged of a drive is not of the request that has handed it over."""
@@ -88,6 +91,7 @@ class Worker:
             try:
                 await self._claim_until(stopping)
                 await self._until_none_kept()
+                await self._release_strays()
                 await asyncio.gather(*self._driving.values(), return_exceptions=True)
             finally:
                 await cancel_and_wait([*beside, *self._driving.values()])
@@ -106,6 +110,7 @@ class Worker:
             is_look = told is None or len(told) > self._free or loop.time() >= look_at
             if is_look:
                 look_at = loop.time() + self.settings.poll_seconds
+            await self._release_strays()
             claimed = await self._claim_some(None if is_look else told)
             more = is_look and claimed
             told = None if more else await self._idle(look_at - loop.time())
@@ -116,7 +121,7 @@ class Worker:
         That is so behind a look which has found no other, and until a place gets free that others
         may have waited for: no tenant's turns go past another's.
         """
-        self.is_idle = True
+        self.is_idle = self._none_due
         try:
             return await self.wakeups.runnable.wait(seconds)
         finally:
@@ -131,7 +136,8 @@ class Worker:
     def _free(self) -> int:
         return self.settings.concurrency - len(self._driving) - len(self._kept)
 
-    async def _claim_some(self, named: AbstractSet[TurnId] | None = None) -> bool:
+    async def _claim_some(self, named: AbstractSet[TurnId] | None) -> bool:
+        """Whether any were claimed, of those that are named or of all."""
         if self._free <= 0:
             return False
         asked_at = time.monotonic()
@@ -141,7 +147,10 @@ class Worker:
             )
         except StoreUnavailable:
             _log.warning("claim_failed", worker=self.name)
+            self._none_due = False
             return False
+        if named is None:
+            self._none_due = not claimed
         for turn in claimed:
             self._start(turn, asked_at)
         return bool(claimed)
@@ -160,14 +169,18 @@ class Worker:
         self._none_kept.clear()
         return place
 
-    def _settle(self, place: KeptPlace, claimed: ClaimedTurn | None) -> None:
+    def _settle(
+        self, place: KeptPlace, claimed: ClaimedTurn | None, in_doubt: TurnId | None
+    ) -> None:
         if place not in self._kept:
             return
         was_full = self._free <= 0
         self._kept.discard(place)
         if claimed is not None:
             self._start(claimed, place.kept_at)
-        elif was_full:
+        if in_doubt is not None:
+            self._doubts.add(in_doubt, place)
+        if in_doubt is not None or (was_full and self._free > 0):
             self._look_for_others()
         if not self._kept:
             self._none_kept.set()
@@ -177,13 +190,24 @@ class Worker:
         if self._kept:
             await self._none_kept.wait()
 
+    async def _release_strays(self) -> None:
+        """Give back claims that may have been made for us without our being told."""
+        stray = self._doubts.besides(self._held.keys())
+        if not stray:
+            return
+        with suppress(StoreUnavailable):
+            self._doubts.settle(await self.claims.release_strays(self.name, stray))
+
     def _look_for_others(self) -> None:
         """There was no place for others, so that nobody has looked for them."""
-        self.is_idle = False
+        self.is_idle = self._none_due = False
         self.wakeups.runnable.look()
 
     def _start(self, claimed: ClaimedTurn, known_at: float) -> None:
         turn_id = claimed.turn.identity.turn_id
+        held = self._held.get(turn_id)
+        if held is not None and held.claim.epoch >= claimed.claim.epoch:
+            return  # the answers to two claims have come in the other order
         before = self._driving.get(turn_id)
         self._known_at[_named(claimed)] = known_at
         self._held[turn_id] = claimed

@@ -1,5 +1,5 @@
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,11 @@ class Stage:
     provider: RunningProvider
     ledger: Ledger
     settings: Settings
+
+    @property
+    def queueing(self) -> "Stage":
+        """Where no turn is handed to the worker of its process: every one has to be claimed."""
+        return replace(self, settings=self.settings.model_copy(update={"hand_over": False}))
 
 
 @pytest.fixture(scope="package")

@@ -6,7 +6,7 @@ no commit is left out whatever the runner's habits become.
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
 
@@ -113,7 +113,7 @@ RUNS = [
 async def test_every_run_ends_alike_wherever_the_fault_strikes(
     stage: Stage, fault: Fault, scenario: str
 ) -> None:
-    stage = queueing(stage)
+    stage = stage.queueing
     fate, n = Fate(fault, at=frozenset()), 0
     while fate.struck >= fate.at:
         n += 1
@@ -148,11 +148,6 @@ FATAL = {Fault.DEATH_BEFORE_COMMIT, Fault.DEATH_AFTER_COMMIT}
 """A turn whose worker has died is claimed by the next one."""
 
 
-def queueing(stage: Stage) -> Stage:
-    """All turns go through the queue there."""
-    return replace(stage, settings=stage.settings.model_copy(update={"hand_over": False}))
-
-
 @pytest.mark.parametrize(
     "fault",
     [Fault.DEATH_BEFORE_COMMIT, Fault.DEATH_AFTER_COMMIT],
@@ -161,7 +156,7 @@ def queueing(stage: Stage) -> Stage:
 async def test_a_recovery_that_dies_at_its_first_commit_is_recovered_from(
     stage: Stage, fault: Fault
 ) -> None:
-    stage = queueing(stage)
+    stage = stage.queueing
     fate, n = Fate(fault, at=frozenset()), 0
     while fate.struck >= fate.at:
         n += 1

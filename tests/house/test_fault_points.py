@@ -16,7 +16,6 @@ READS = frozenset(
         *("interruptions", "journal", "look_up", "summary", "has_commanded", "messages"),
         *("versions", "turn_from", "newest", "pruned_through", "to_fold", "whole"),
         *("standing", "up_to", "behind", "by_agent", "waiting", "expired", "approvals"),
-        *("claim_on",),
     }
 )
 """Methods of stores that change nothing."""

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -317,6 +318,11 @@ class Through:
 
     async def release(self, worker: str, claims: Mapping[TurnId, int]) -> None:
         await self.claims.release(worker, claims)
+
+    async def release_strays(
+        self, worker: str, turn_ids: AbstractSet[TurnId]
+    ) -> AbstractSet[TurnId]:
+        return await self.claims.release_strays(worker, turn_ids)
 
 
 @dataclass(slots=True)

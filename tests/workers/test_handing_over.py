@@ -1,24 +1,27 @@
 """Turns that come to be at work in a process whose worker has a place free: it has them at once."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from functools import partial
+from typing import Any
 
 import pytest
 from typing_extensions import override
 
 from app.agents import Hooks, Run
-from app.ports import Command, Commit, KeyTaken, ModelRequest
+from app.ports import ClaimedTurn, Command, Commit, KeyTaken, ModelRequest, StoreUnavailable
 from app.ports.fault_points import watched_by
 from app.runner.hand_over import HandOver
 from app.settings import Settings
 from app.tools import tool
-from app.turn.agent import Limits
+from app.turn.agent import Limits, RetryPolicy
 from app.turn.failures import FailureType, ModelFailure
 from app.turn.ids import ActorId, CallId, TurnId
-from app.turn.inputs import ApproveTool, Request, RetryModel
+from app.turn.inputs import ApproveTool, ContinueNow, Request, RetryModel
+from app.turn.state import Turn
 from app.turn.states import WaitingForModel
 from app.turn.status import Status
 from app.workers.loop import WorkerSettings
@@ -31,8 +34,31 @@ from tests.workers.test_claiming import QUICK, a_worker, claims, ended, working
 from tests.workers.test_named_claims import Asked
 
 SELDOM = replace(QUICK, poll_seconds=600, lease_seconds=60, renew_seconds=20, give_up_seconds=40)
+BUSY = ModelFailure(type=FailureType.RATE_LIMITED, message="busy", retryable=True)
 QUOTA = ModelFailure(type=FailureType.QUOTA_EXCEEDED, message="no credit", retryable=False)
 CLAIMS = "SELECT string_agg(claim_epoch::text, ' ' ORDER BY created_at) FROM turns"
+
+
+@dataclass(slots=True)
+class Faulty(Asked):
+    """Claims that may fail, or whose answer may be kept back."""
+
+    is_away: bool = False
+    has_failed: bool = False
+    has_claimed: asyncio.Event = field(default_factory=asyncio.Event)
+    keep_back: asyncio.Event = field(default_factory=asyncio.Event)
+    """Answers with turns in them wait for it."""
+
+    @override
+    async def claim(self, worker: str, **terms: Any) -> Sequence[ClaimedTurn]:
+        if self.is_away:
+            self.has_failed = True
+            raise StoreUnavailable
+        found = await Asked.claim(self, worker, **terms)
+        if found:
+            self.has_claimed.set()
+            await self.keep_back.wait()
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,13 +66,19 @@ class Beside:
     """A process with a worker at work, which has looked for turns and found none."""
 
     bench: Bench
-    queue: Asked
+    queue: Faulty
     stopping: asyncio.Event
 
     @property
     def claims(self) -> int:
         """How often the worker has asked the database for turns."""
         return len(self.queue.asked)
+
+    async def is_idle(self) -> bool:
+        return self.bench.worker.is_idle
+
+    async def has_failed(self) -> bool:
+        return self.queue.has_failed
 
     async def status(self, turn_id: TurnId) -> Status:
         return (await self.bench.record(turn_id)).turn.status
@@ -72,7 +104,8 @@ class Beside:
 async def beside(one: Bench, settings: WorkerSettings = SELDOM) -> AsyncGenerator[Beside]:
     """The bench's services beside a worker that they can hand turns to."""
     async with claims(one.dsn, lease_seconds=settings.lease_seconds) as claimed:
-        queue = Asked(claimed)
+        queue = Faulty(claimed)
+        queue.keep_back.set()
         worker = a_worker(one, queue, settings=settings)
         services = one.services
         to_worker = HandOver(places=worker, catalog=services.catalog, new_id=services.new_id)
@@ -270,6 +303,21 @@ SELECT string_agg(conversation_id, ' ' ORDER BY begun) FROM (
 """
 
 
+async def test_a_place_that_gets_free_is_first_looked_at_for_those_who_have_waited(
+    database_dsn: str, settings: Settings
+) -> None:
+    one_place = replace(SELDOM, concurrency=1)
+    async with bench(database_dsn, settings, Model([])) as one, beside(one, one_place) as here:
+        turn_id = await here.bench.post(hold=True)
+        identity = (await here.bench.record(turn_id)).turn.identity
+        place = here.bench.worker.keep(identity)
+        assert place is not None
+        assert here.bench.worker.keep(identity) is None, "there is but one"
+        place.give_up()
+        assert here.bench.worker.keep(identity) is None, "others may have waited for it"
+        await eventually(here.is_idle)
+
+
 # --- What may go wrong ---------------------------------------------------------------------------
 
 
@@ -283,10 +331,94 @@ async def test_a_turn_is_driven_though_the_answer_to_the_commit_that_claims_it_i
             turn_id = await here.bench.post()
             await here.goes_on(turn_id)
             await eventually(partial(ended, one, turn_id))
-        whole = await here.bench.checked(turn_id)
+        await here.bench.checked(turn_id)
 
-    assert whole.turn.counters.model_attempts == 2
-    assert await query(one.dsn, CLAIMS) == "2"
+    assert len(model.requests) == 2
+    assert await query(one.dsn, "SELECT deaths FROM turns") == 0
+
+
+async def test_nothing_has_died_when_the_database_goes_away_with_the_answer_and_for_the_next_look(
+    database_dsn: str, settings: Settings
+) -> None:
+    model = Model([[says("Done.")]])
+    async with (
+        bench(database_dsn, settings, model, on_crash="pause") as one,
+        beside(one) as here,
+    ):
+        away = _with_store(here.bench, AwayForOneLook(one.services.turns))
+        with watched_by(Loss("commit.open.after", times=1).meets), pytest.raises(StoreUnavailable):
+            await away.post()
+        turn_id = await here.bench.post()  # repeated with its id, as its client is told to
+        await here.until(turn_id, Status.COMPLETED)
+
+
+class AwayForOneLook:
+    """A store that cannot be reached when a turn is looked for the first time."""
+
+    def __init__(self, store: Any) -> None:  # noqa: ANN401 - whatever it is asked
+        self._store, self._is_away = store, True
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+        return getattr(self._store, name)
+
+    async def load(self, turn_id: TurnId) -> Turn | None:
+        if self._is_away:
+            self._is_away = False
+            raise StoreUnavailable
+        found: Turn | None = await self._store.load(turn_id)
+        return found
+
+
+def _with_store(one: Bench, store: Any) -> Bench:  # noqa: ANN401
+    writer = replace(one.services.writer, store=store)
+    return replace(one, services=replace(one.services, writer=writer))
+
+
+async def test_of_two_claims_whose_answers_come_in_the_other_order_the_later_one_counts(
+    database_dsn: str, settings: Settings
+) -> None:
+    gate = asyncio.Event()
+    model = Model([[BUSY], [gate, says("Done.")]])
+    retry = RetryPolicy(max_retries=1, initial_delay=timedelta(seconds=1), jitter="none")
+    stand = Stand("commit.command.before")
+    often = replace(SELDOM, poll_seconds=0.05)
+    async with (
+        bench(database_dsn, settings, model, retry=retry) as one,
+        beside(one, often) as here,
+    ):
+        turn_id = await here.bench.post()
+        await here.until(turn_id, Status.RETRY_SCHEDULED)
+        await eventually(here.is_idle)
+        here.queue.keep_back.clear()
+        with watched_by(stand.meets):
+            going_on = asyncio.create_task(here.tell(turn_id, ContinueNow()))
+            await stand.has_come.wait()  # a place is kept
+            await here.queue.has_claimed.wait()  # the retry has become due, and was taken
+            stand.may_go.set()
+            await going_on
+        await eventually(partial(is_asked, model, 2))
+        here.queue.keep_back.set()  # the earlier claim is heard of last
+        gate.set()
+        await here.until(turn_id, Status.COMPLETED)
+
+    assert len(model.requests) == 2
+
+
+async def test_a_look_that_fails_is_none_that_has_found_nothing(
+    database_dsn: str, settings: Settings
+) -> None:
+    model = Model([[says("Done.")], [says("Done.")]])
+    async with bench(database_dsn, settings, model) as one, beside(one) as here:
+        here.queue.is_away = True
+        here.bench.worker.wakeups.runnable.look()
+        await eventually(here.has_failed)
+        turn_id = await here.bench.post()
+        claimed = await query(one.dsn, CLAIMS)
+        here.queue.is_away = False
+        here.bench.worker.wakeups.runnable.look()
+        await here.until(turn_id, Status.COMPLETED)
+
+    assert claimed == "0"
 
 
 async def test_a_place_kept_for_a_request_that_is_refused_is_free_again(
@@ -328,6 +460,23 @@ async def test_a_turn_that_is_being_stored_when_the_worker_stops_is_released_to_
     assert left
     assert status is Status.RUNNING
     assert not model.requests
+
+
+async def test_a_request_that_is_given_up_when_the_process_stops_leaves_no_claim(
+    database_dsn: str, settings: Settings
+) -> None:
+    stand = Stand("commit.open.after")
+    async with bench(database_dsn, settings, Model([])) as one:
+        async with beside(one) as here:
+            with watched_by(stand.meets):
+                posting = asyncio.create_task(here.bench.post())
+                await stand.has_come.wait()
+                here.stopping.set()
+                posting.cancel()
+                await asyncio.wait([posting])
+        left = await query(one.dsn, "SELECT claimed_by IS NULL AND claim_epoch = 1 FROM turns")
+
+    assert left
 
 
 async def is_asked(model: Model, times: int) -> bool:
