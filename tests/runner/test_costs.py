@@ -22,6 +22,8 @@ from app.turn.agent import Limits
 from app.turn.status import Status
 from tests.support.bench import Bench, bench
 from tests.support.models import Model, calls, says
+from tests.support.polling import eventually
+from tests.support.postgres import query
 from tests.workers.test_handing_over import QUOTA, beside
 
 ROUNDS = 205
@@ -162,6 +164,23 @@ async def test_ten_tools_that_end_together_cost_two_commits(
     assert len(counter.statements) == 1 + 1 + 2 + 1  # the history, begin, round, end
 
 
+@pytest.fixture
+async def undisturbed(database_dsn: str) -> AsyncGenerator[None]:
+    """Nobody tidies up behind other tests meanwhile: that is written to the same log."""
+
+    async def is_quiet() -> bool:
+        at_work = "SELECT count(*) FROM pg_stat_activity WHERE backend_type LIKE 'autovacuum w%'"
+        return not await query(database_dsn, at_work)
+
+    await query(database_dsn, "ALTER SYSTEM SET autovacuum = off")
+    await query(database_dsn, "SELECT pg_reload_conf()")
+    await eventually(is_quiet, timeout_seconds=60)
+    yield
+    await query(database_dsn, "ALTER SYSTEM RESET autovacuum")
+    await query(database_dsn, "SELECT pg_reload_conf()")
+
+
+@pytest.mark.usefixtures("undisturbed")
 @pytest.mark.parametrize(("result_bytes", "at_most"), [(64, 3_200), (4_096, 8_000)])
 async def test_a_round_writes_as_little_at_the_end_of_a_long_turn_as_at_its_beginning(
     database_dsn: str, settings: Settings, result_bytes: int, at_most: int
