@@ -134,6 +134,7 @@ class TurnWriter:
         self.recent.opened(commit)
         self._tell(commit, is_progress=False)
         self._tell_of_conversation(commit)
+        await handing.has_begun()
         return commit
 
     async def request(
@@ -259,6 +260,7 @@ class TurnWriter:
                 continue
             commit = handing.commit
             self._stored(commit, is_progress=claim is not None)
+            await handing.has_begun()
             return Written(
                 turn=commit.after,
                 events=commit.events,

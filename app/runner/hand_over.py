@@ -8,6 +8,7 @@ Hooks come before a step is begun, and calls are judged before they are: such a 
 as it is, and its driver sees to that.
 """
 
+import asyncio
 from collections.abc import Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -45,6 +46,7 @@ class Handing:
     """To be set before the store is told: from then on only a refusal says that it is not."""
     _place: Place | None = None
     _begun: AttemptId | None = None
+    _is_handed: bool = False
 
     def done(self, claim: Claim | None, history: Sequence[HistoryMessage] | None = None) -> None:
         """The commit is stored, and has made `claim`; the worker goes on from there.
@@ -57,6 +59,15 @@ class Handing:
             return
         turn, begun = self.commit.after, self._begun
         self._place.fill(ClaimedTurn(turn=turn, claim=claim, begun=begun, history=history))
+        self._is_handed = True
+
+    async def has_begun(self) -> None:
+        """Once the worker has gone as far as it can without waiting: the model is what takes long.
+
+        The caller is answered meanwhile.
+        """
+        if self._is_handed:
+            await asyncio.sleep(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
