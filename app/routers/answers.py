@@ -1,11 +1,12 @@
 """Answers that are a turn: the resource, its tag, where its events are."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import orjson
 from fastapi import Response
 
-from app.http.etags import etag
+from app.http.etags import TURN_HEADERS, etag
 from app.http.languages import Language
 from app.ports import StoredTurn
 from app.routers.reader import reader_of
@@ -62,6 +63,14 @@ async def posted_turn(
         reader=reader_of(services, caller, language),
         actions=offered(services, stored.turn, caller.principal),
     )
+
+
+def now_or_soon(model: type[TurnOutput], soon: str) -> dict[int | str, dict[str, Any]]:
+    """How the answers 200, it is done, and 202, `soon` it will be, are described."""
+    return {
+        200: {"headers": TURN_HEADERS},
+        202: {"model": model, "description": soon, "headers": TURN_HEADERS},
+    }
 
 
 def turn_headers(stored: StoredTurn) -> dict[str, str]:

@@ -2,10 +2,9 @@
 
 from fastapi import APIRouter, Response
 
-from app.http.etags import TURN_HEADERS
 from app.http.openapi import may_answer
 from app.ports import StoredTurn
-from app.routers.answers import json_answer, turn_headers, turn_resource
+from app.routers.answers import json_answer, now_or_soon, turn_headers, turn_resource
 from app.routers.deps import IfMatch, TurnPath
 from app.routers.exchange import KEYED, ExchangeDep
 from app.routers.turn_schemas import TurnOutput
@@ -40,14 +39,7 @@ class CancelledTurnOutput(TurnOutput):
 @router.post(
     "",
     response_model=CancelledTurnOutput,
-    responses={
-        200: {"headers": TURN_HEADERS},
-        202: {
-            "model": CancelledTurnOutput,
-            "description": "It ends as soon as it can.",
-            "headers": TURN_HEADERS,
-        },
-    },
+    responses=now_or_soon(CancelledTurnOutput, "It ends as soon as it can."),
     dependencies=[KEYED],
     openapi_extra=may_answer(
         "turn_not_found", "turn_terminal", "version_conflict", "precondition_failed"

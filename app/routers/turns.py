@@ -7,7 +7,13 @@ from fastapi import APIRouter, Header, Query, Response
 from app.http.etags import TURN_HEADERS, versions_in
 from app.http.openapi import may_answer
 from app.ports import StoredTurn
-from app.routers.answers import json_answer, turn_headers, turn_resource, turn_resources
+from app.routers.answers import (
+    json_answer,
+    now_or_soon,
+    turn_headers,
+    turn_resource,
+    turn_resources,
+)
 from app.routers.cursors import decode_cursor, decode_position, encode_cursor
 from app.routers.deps import (
     CallerDep,
@@ -151,14 +157,7 @@ async def read_interruptions(
 @router.post(
     f"{_ONE}/pause",
     response_model=TurnOutput,
-    responses={
-        200: {"headers": TURN_HEADERS},
-        202: {
-            "model": TurnOutput,
-            "description": "It pauses as soon as what is in flight has ended.",
-            "headers": TURN_HEADERS,
-        },
-    },
+    responses=now_or_soon(TurnOutput, "It pauses as soon as what is in flight has ended."),
     dependencies=[KEYED],
     openapi_extra=may_answer(
         "turn_not_found",
