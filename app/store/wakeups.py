@@ -48,6 +48,7 @@ class PostgresWakeups:
         self._changed: dict[Subject, bool] = {}
         self._something = asyncio.Event()
         self._urgent = Signal()
+        self._has_tried = asyncio.Event()
 
     def announce(self, subject: Subject, *, runnable: bool, is_progress: bool = False) -> None:
         self._heard(subject, runnable=runnable)
@@ -65,10 +66,15 @@ class PostgresWakeups:
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None, None]:
-        """Listen and tell while the context is open."""
+        """Listen and tell while the context is open.
+
+        It opens when this process hears of others, so that who begins in it looks once and not
+        again a moment later; or when that has failed, and is tried again and again.
+        """
         async with asyncio.TaskGroup() as tasks:
             both = [tasks.create_task(self._listen()), tasks.create_task(self._tell())]
             try:
+                await self._has_tried.wait()
                 yield
             finally:
                 for task in both:
@@ -97,6 +103,7 @@ class PostgresWakeups:
                 await self._listen_once()
             except _LOST as error:
                 _log.warning("listener_lost", error=type(error).__name__)
+            self._has_tried.set()
             await asyncio.sleep(_RECONNECT_SECONDS)
 
     async def _listen_once(self) -> None:
@@ -106,6 +113,7 @@ class PostgresWakeups:
             connection.add_termination_listener(lambda *_: gone.set())
             await connection.add_listener(_CHANNEL, self._on_notify)
             self._signals.everything_changed()
+            self._has_tried.set()
             await gone.wait()
         finally:
             connection.terminate()

@@ -60,8 +60,8 @@ class Worker:
     catalog: AgentCatalog
     driver: Driver
     sweeper: Sweeper
-    is_idle: bool = field(default=False, init=False)
-    """Whether it waits for turns: no other is due that this process could know of."""
+    is_waiting: bool = field(default=False, init=False)
+    """Whether it waits for turns to become due, or for a place to get free."""
     _held: dict[TurnId, ClaimedTurn] = field(default_factory=dict)
     _driving: dict[TurnId, asyncio.Task[None]] = field(default_factory=dict)
     _known_at: dict[tuple[TurnId, int], float] = field(default_factory=dict)
@@ -121,16 +121,21 @@ class Worker:
         That is so behind a look which has found no other, and until a place gets free that others
         may have waited for: no tenant's turns go past another's.
         """
-        self.is_idle = self._none_due
+        self.is_waiting = True
         try:
             return await self.wakeups.runnable.wait(seconds)
         finally:
-            self.is_idle = False
+            self.is_waiting = False
 
     async def _wake_at_stop(self, stopping: asyncio.Event) -> None:
         """End the wait for turns, of which `_claim_until` then sees why."""
         await stopping.wait()
         self.wakeups.runnable.look()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it waits, and no turn is due that this process could know of."""
+        return self.is_waiting and self._none_due
 
     @property
     def _free(self) -> int:
@@ -200,7 +205,7 @@ class Worker:
 
     def _look_for_others(self) -> None:
         """There was no place for others, so that nobody has looked for them."""
-        self.is_idle = self._none_due = False
+        self._none_due = False
         self.wakeups.runnable.look()
 
     def _start(self, claimed: ClaimedTurn, known_at: float) -> None:

@@ -192,7 +192,7 @@ async def working(runtime: wiring.Runtime) -> AsyncGenerator[None]:
     running = asyncio.create_task(runtime.worker.run(runtime.stopping))
 
     async def has_begun() -> bool:
-        return runtime.worker.is_idle or running.done()
+        return runtime.worker.is_waiting or running.done()
 
     try:
         await eventually(has_begun)
