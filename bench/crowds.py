@@ -3,6 +3,7 @@
 import asyncio
 import re
 import statistics
+import sys
 import time
 import uuid
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from typing import Any
 import orjson
 
 from bench.failing import park, resume
+from bench.plans import looks, off_their_index
 from bench.postgres import Cluster
 from bench.probe import Probe
 from bench.raw_http import Connection, Pool
@@ -36,6 +38,8 @@ class Waiting:
     memory_grown: float
     bytes_per_turn: float
     """On disk, indexes included, its messages and events too."""
+    off_their_index: int
+    """Hot statements that read another way than they are meant to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,8 +82,12 @@ async def waiting(
     connection = await cluster.connect(database)
     try:
         size = await _copy(connection, parked.turn_id, parked.conversation, turns)
+        wanted = looks(f"{parked.turn_id}-{turns // 2}", f"{parked.conversation}-{turns // 2}")
+        off = await off_their_index(connection, wanted)
     finally:
         await connection.close()
+    for name, plan in off.items():
+        print(f"{name} does not go by {wanted[name].index}:\n{plan}", file=sys.stderr)
     memory = probe.resident_mb
     beside = await _resumed(target, pool, probe)
     return Waiting(
@@ -88,6 +96,7 @@ async def waiting(
         resumed_beside=beside,
         memory_grown=probe.resident_mb - memory,
         bytes_per_turn=size / turns,
+        off_their_index=len(off),
     )
 
 

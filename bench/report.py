@@ -55,6 +55,7 @@ GOALS = (
     Goal("resumed after", most=2.5),
     Goal("beside parked against alone", most=1.3),
     Goal("memory grown beside parked", most=2.0),
+    Goal("plans off their index", most=0.0),
     Goal("idle statements/s", most=2.0),
     Goal("idle memory", most=110.0),
     Goal("readers p99", most=150.0),

@@ -51,6 +51,7 @@ class Results:
             )
             found["memory grown beside parked"] = self.waiting.memory_grown
             found["bytes per parked turn"] = self.waiting.bytes_per_turn
+            found["plans off their index"] = self.waiting.off_their_index
         if self.readers is not None:
             found["readers p99"] = self.readers.p99
             found["readers statements"] = self.readers.statements
