@@ -17,7 +17,8 @@ fed by the row of the update, so the partial unique index never sees both at wor
 neither.
 
 A turn that comes to be at work where a worker has a place for it is claimed by the statement that
-brings it there. Nobody can be faster, since nobody else sees it unclaimed.
+brings it there. Only a retry that becomes due meanwhile may be claimed by somebody before; the
+epoch that this statement makes is the later one, and fences the other out.
 
 The case that surprised us: an append that finds nothing does not say why. The second look, outside
 the statement, tells a lost claim from a moved version; it cannot be wrong about a lost claim,

@@ -7,6 +7,10 @@ from dataclasses import dataclass, field
 from app.ports import ClaimedTurn, Lease
 from app.turn.ids import TurnId
 
+_LEASES = 2
+"""For so many a claim may be in doubt: its commit is given up after less than one, and it lasts for
+one."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeptPlace:
@@ -50,7 +54,3 @@ class Doubts:
             for turn_id, until in self._until.items()
             if turn_id not in given_back and now < until
         }
-
-
-_LEASES = 2
-"""A commit is given up after less than a lease, and its claim lasts for one."""
